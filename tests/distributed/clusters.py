@@ -47,3 +47,10 @@ def names_of(calls: Any) -> Iterator[str]:
         yield arguments[0] if name == "train" else name
         if name == "start":
             yield arguments[0]
+
+
+def require_same(model: Any, local: Any) -> None:
+    assert model.digest() == local.digest()
+    assert model.model_.info == local.model_.info
+    assert model.history_ == local.history_
+    assert model.best_iteration_ == local.best_iteration_

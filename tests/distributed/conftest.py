@@ -1,8 +1,9 @@
-"""Documents with weights, several label sources, positions and missing values; and clusters.
+"""Documents with weights, several label sources, positions and missing values, and clusters.
 
 A cluster starts when a test first needs it, and all tests of a process share it.
 """
 
+import faulthandler
 import os
 import shutil
 import signal
@@ -17,6 +18,8 @@ import podium
 from tests.commands import CAN_FORK, forking
 from tests.distributed.clusters import Cluster, strike
 from tests.distributed.in_process import InProcess
+
+SECONDS = 100  # for a test with a time limit
 
 
 def documents(n_queries, part="train", seed=1):
@@ -34,7 +37,7 @@ def documents(n_queries, part="train", seed=1):
 
 @pytest.fixture(scope="session")
 def train():
-    """Fifty queries, of which ten are there twice under other names."""
+    """Fifty queries, and ten of them again under other names."""
     data = documents(50)
     again = data.select(range(10))
     return podium.RankingData.concatenate([data, again.replace(qid=again.qid + 10**6)])
@@ -45,12 +48,27 @@ def valid():
     return documents(15, "valid", 2)
 
 
+@pytest.fixture
+def time_limit():
+    """End a test that takes too long with an error that shows where it was."""
+
+    def stop(*_):
+        faulthandler.dump_traceback()
+        raise TimeoutError(f"the test took more than {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 # --- libraries
 
 
 @pytest.fixture(scope="session", autouse=True)
 def workers_start_fast():
-    """Let Dask fork its workers from the process that commands are forked from: else each imports everything."""
+    """Let Dask fork its workers from the process that commands are forked from; otherwise each imports everything."""
     if not CAN_FORK:
         yield
         return

@@ -28,10 +28,9 @@ class InProcess(Engine):
 
     def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
         holders = {}
-        for worker, (number, sets, n_threads) in placement.items():
+        for worker, p in placement.items():
             self._require(worker)
-            pieces = {name: [(k, computed(source)) for k, source in sources] for name, sources in sets.items()}
-            holders[worker] = Holder(number, pieces, n_threads)
+            holders[worker] = Holder(p.number, p.resolved(computed), p.n_threads)
         return holders
 
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Spark forks its Python workers from this process: they find the libraries loaded."""
+"""Spark forks its Python workers from this process, so the libraries are already loaded."""
 
 from pyspark.daemon import manager
 

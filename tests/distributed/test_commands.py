@@ -42,7 +42,7 @@ def test_train_and_score_on_a_cluster(run, tmp_path, monkeypatch):
         assert np.array_equal(np.loadtxt(f"scores/part-{k}.scores.txt"), model.predict(podium.read(f"part-{k}.txt")))
 
 
-def test_clusters_that_cannot_be(monkeypatch):
+def test_invalid_addresses_are_refused(monkeypatch):
     for address in ("local:0", "nowhere", ""):
         with pytest.raises(DataError, match=rf"the cluster must be .*, but is '{address}'"), connected(address):
             pass

@@ -1,4 +1,4 @@
-"""Every engine gives the model of local training, to the bit, also when a worker is lost."""
+"""Every engine gives the model of local training, to the bit, even if a worker is lost."""
 
 import time
 import warnings
@@ -11,6 +11,7 @@ from podium.distributed import fit
 from podium.distributed.clusters import CLUSTERS
 from podium.errors import DataError, PodiumError, PodiumWarning
 from podium.objectives import Debiased, Lambda, Tiers
+from tests.distributed.clusters import require_same
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -29,13 +30,6 @@ ESTIMATORS = {
     "RankNetTrees": podium.RankNetTrees(**SMALL),
     "MARTClassifier": podium.MARTClassifier(**SMALL),
 }
-
-
-def require_same(model, local):
-    assert model.digest() == local.digest()
-    assert model.model_.info == local.model_.info
-    assert model.history_ == local.history_
-    assert model.best_iteration_ == local.best_iteration_
 
 
 # What is sent to workers does not depend on the kind of cluster, and Spark takes seconds for a fit.
@@ -78,7 +72,7 @@ def test_collections(any_cluster, frame):
 
 
 def test_files(any_cluster, frame, tmp_path):
-    """Two are Parquet, one is CSV."""
+    """Two files are Parquet, one is CSV."""
     frame = frame.drop(columns="kind").sort_values("qid")
     for k, (_, part) in enumerate(frame.groupby(frame["qid"] % 3)):
         if k < 2:
@@ -91,7 +85,7 @@ def test_files(any_cluster, frame, tmp_path):
     require_same(model, podium.LambdaMART(2, n_leaves=6).fit(podium.RankingData(frame)))
 
 
-def test_a_lost_worker_is_survived(any_cluster, train, valid):
+def test_training_survives_a_lost_worker(any_cluster, train, valid):
     estimator = podium.OrdinalMART(5, n_leaves=6)
 
     def lose(round_):
@@ -103,7 +97,7 @@ def test_a_lost_worker_is_survived(any_cluster, train, valid):
     require_same(model, estimator.fit(train, valid=valid))
 
 
-def test_errors_of_workers_come_at_once(any_cluster, tmp_path):
+def test_errors_of_workers_are_raised_at_once(any_cluster, tmp_path):
     started = time.monotonic()
     with pytest.raises(PodiumError, match="cannot be opened"):
         fit(podium.LambdaMART(2), [str(tmp_path / "missing.txt")], engine=any_cluster.engine)

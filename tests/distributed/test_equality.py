@@ -1,4 +1,4 @@
-"""Training on parts gives the model of local training, to the bit, whatever the parts are."""
+"""Training on any parts of the data gives the model of local training, to the bit."""
 
 from dataclasses import replace
 
@@ -128,12 +128,12 @@ def on_parts(settings, train, valid, n_workers, partitions, **options):
     return train_on_cluster(settings, ClusterDocuments(engine, sources), **options), engine
 
 
-def require_equal(one, other):
-    assert one.ensemble.digest() == other.ensemble.digest()
-    assert one.ensemble.info == other.ensemble.info
-    assert one.history == other.history
-    assert one.best_iteration == other.best_iteration
-    assert one.objective.state() == other.objective.state()
+def require_equal(result, other):
+    assert result.ensemble.digest() == other.ensemble.digest()
+    assert result.ensemble.info == other.ensemble.info
+    assert result.history == other.history
+    assert result.best_iteration == other.best_iteration
+    assert result.objective.state() == other.objective.state()
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -164,7 +164,7 @@ def test_any_partition_of_the_queries_gives_the_same_model(train, valid, data):
     require_equal(local, result)
 
 
-def test_queries_in_several_partitions_are_brought_together(train, valid):
+def test_queries_in_several_partitions_are_collected(train, valid):
     run = CASES["defaults"]
 
     def rows(documents):
@@ -177,7 +177,7 @@ def test_queries_in_several_partitions_are_brought_together(train, valid):
     assert min(sizes) > 0.6 * max(sizes)
 
 
-def test_one_long_query_and_workers_without_validation_data_are_no_trouble(train, valid):
+def test_one_long_query_and_workers_without_validation_data(train, valid):
     n = 2000
     random = np.random.default_rng(5)
     long = podium.RankingData(random.random((n, 3)), random.integers(0, 3, n), qid=np.zeros(n, int))
@@ -195,8 +195,8 @@ def test_round_trips_grow_with_the_depth_not_with_the_leaves(train):
             n_trees=4, growth=GrowthParameters(n_leaves=n_leaves, min_documents_in_leaf=1, l2=0.0), learning_rate=0.3
         )
         more = Boosting(n_trees=8, growth=run.growth, learning_rate=0.3)
-        few, many = (on_parts(r, train, {}, 2, lambda data: pieces_of(data, 2))[1] for r in (run, more))
-        return (many.n_round_trips - few.n_round_trips) / 4
+        short, long = (on_parts(r, train, {}, 2, lambda data: pieces_of(data, 2))[1] for r in (run, more))
+        return (long.n_round_trips - short.n_round_trips) / 4
 
     assert per_tree(64) < 3 * per_tree(8)
 
@@ -223,13 +223,13 @@ def test_a_lost_worker_changes_nothing(case, call, train, valid):
     with pytest.warns(PodiumWarning, match="worker 1 has left: its documents go to other workers"):
         result = run_training(trainer, (), None)
     require_equal(run.fit(train, {"valid": valid}), result)
-    assert set(documents.holders) == {"worker 0", "worker 2"}
+    assert set(documents.assignment) == {"worker 0", "worker 2"}
 
 
 @pytest.mark.parametrize("call", [2, 9, 15])
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (3, 1), (1, 2)])
 def test_a_worker_lost_while_documents_are_placed_changes_nothing(call, first, second, train, valid):
-    """Workers whose partitions have changed must be prepared, though the first attempt was broken off."""
+    """Workers whose partitions have changed must be prepared, although the first attempt failed."""
     run, engine = CASES["debiased"], InProcess(4)
     documents = ClusterDocuments(engine, {TRAIN: pieces_of(train, 9), "valid": pieces_of(valid, 4)})
     trainer = ClusterTrainer(run, documents)
@@ -238,12 +238,12 @@ def test_a_worker_lost_while_documents_are_placed_changes_nothing(call, first, s
     with pytest.warns(PodiumWarning, match=f"worker {first} has left"):
         result = run_training(trainer, (), None)
     require_equal(run.fit(train, {"valid": valid}), result)
-    assert len(documents.holders) == 2
+    assert len(documents.assignment) == 2
 
 
 @pytest.mark.parametrize("call", [0, 1])
 def test_a_worker_lost_at_the_beginning_changes_nothing(call, train, tmp_path):
-    """Then the others may not have heard yet of what comes before the first tree; and in the fingerprint."""
+    """The other workers may not have received the calls before the first tree; the fingerprint is the first call."""
     run, engine = CASES["logistic"], InProcess(3)
     trainer = ClusterTrainer(run, ClusterDocuments(engine, {TRAIN: pieces_of(train, 3)}))
     lose_at(engine, call, "worker 0")
@@ -266,9 +266,9 @@ def test_arrays_of_a_round_survive_a_lost_worker(case, train):
         result = run_training(trainer, [look], None)
     expected = run.fit(train, observers=[lambda r: local.append((r.scores, r.gradients, r.hessians))])
     require_equal(expected, result)
-    for one, other in zip(seen, local, strict=True):
-        for found, wanted in zip(one, other, strict=True):
-            assert np.array_equal(np.sort(found, axis=-1), np.sort(wanted, axis=-1))
+    for distributed, other in zip(seen, local, strict=True):
+        for array, expected_array in zip(distributed, other, strict=True):
+            assert np.array_equal(np.sort(array, axis=-1), np.sort(expected_array, axis=-1))
 
 
 def test_the_last_thresholds_survive_a_lost_worker(train, monkeypatch):
@@ -295,10 +295,10 @@ def test_a_worker_that_joins_is_used(train, valid, monkeypatch):
 
     result = train_on_cluster(run, documents, [join])
     require_equal(run.fit(train, {"valid": valid}), result)
-    assert all(len(held[TRAIN]) == 3 for held in documents.holders.values())
+    assert all(len(held[TRAIN]) == 3 for held in documents.assignment.values())
 
 
-def test_a_stopped_run_goes_on_from_its_checkpoint(train, valid, tmp_path):
+def test_a_stopped_run_resumes_from_its_checkpoint(train, valid, tmp_path):
     run, checkpoint = CASES["debiased"], Checkpoint(tmp_path / "run", every=1)
 
     def stop(round_):
@@ -339,14 +339,14 @@ def test_observers_see_rounds_and_fetch_arrays(train):
     run = CASES["defaults"]
     result, _ = on_parts(run, train, {}, 2, lambda d: pieces_of(d, 2), observers=[look])
     run.fit(train, observers=[lambda r: local.append((r.scores, r.gradients, r.weights))])
-    for one, other in zip(seen, local, strict=True):
-        assert np.array_equal(np.sort(one[0]), np.sort(other[0]))
-        assert np.array_equal(np.sort(one[1]), np.sort(other[1]))
-        assert one[2] == other[2]
+    for distributed, other in zip(seen, local, strict=True):
+        assert np.array_equal(np.sort(distributed[0]), np.sort(other[0]))
+        assert np.array_equal(np.sort(distributed[1]), np.sort(other[1]))
+        assert distributed[2] == other[2]
     assert len(result.history["sum"]) == 3
 
 
-def test_bins_of_a_tree_are_found_again(train):
+def test_bins_of_a_tree_follow_from_its_thresholds(train):
     run = CASES["categories"]
     data = podium.boosting.BinnedData.of(train, {}, run)
     ensemble = run.fit(train, data=data).ensemble
@@ -369,7 +369,7 @@ class OwnBound(BoundObjective):
         return 1.0 - scores, np.ones(len(scores))
 
 
-def test_what_cannot_be_distributed_is_refused(train):
+def test_unsupported_settings_and_data_are_refused(train):
     def fit(**settings):
         on_parts(Boosting(n_trees=1, **settings), train, {}, 2, lambda d: pieces_of(d, 2))
 

@@ -58,7 +58,7 @@ def test_an_adaptive_cluster_that_starts_empty(train):
     assert model.digest() == local.digest()
 
 
-def test_no_worker_is_an_error_that_comes_soon(train):
+def test_without_a_worker_training_soon_raises(train):
     with cluster_of(0) as cluster, distributed.Client(cluster) as client:
         started = time.monotonic()
         with pytest.raises(
@@ -69,7 +69,7 @@ def test_no_worker_is_an_error_that_comes_soon(train):
 
 
 @pytest.mark.slow
-def test_a_lost_scheduler_is_an_error_and_its_checkpoint_is_resumed(dask_here, train, tmp_path):
+def test_training_resumes_from_its_checkpoint_after_a_lost_scheduler(dask_here, train, tmp_path):
     settings, checkpoint, rounds = {"n_trees": 3, "n_leaves": 6}, Checkpoint(tmp_path / "run", every=1), []
 
     def lose(round_):
@@ -89,7 +89,7 @@ def test_a_lost_scheduler_is_an_error_and_its_checkpoint_is_resumed(dask_here, t
     assert model.digest() == podium.LambdaMART(**settings).fit(train).digest()
 
 
-def test_tasks_that_wait_without_a_worker_are_an_error_that_comes_soon(monkeypatch):
+def test_without_a_worker_waiting_tasks_soon_raise(monkeypatch):
     monkeypatch.setattr(engine, "SECONDS_TO_REPLACE", 1.0)
     with cluster_of(0) as cluster, distributed.Client(cluster) as client:
         started = time.monotonic()
@@ -113,9 +113,9 @@ def test_a_hung_worker_does_not_stop_scoring(train, tmp_path, monkeypatch):
     assert all(path.exists() for path in written)
 
 
-def test_workers_that_leave_again_at_once_are_waited_for():
+def test_a_worker_that_leaves_at_once_is_waited_for_again():
     class Flapping:
-        """A client of a cluster whose only worker leaves again after it has run a task."""
+        """A client of a cluster whose only worker leaves after it has run a task."""
 
         def __init__(self):
             self.seen = [{}, {}, {}, {"tcp://worker": 2}]

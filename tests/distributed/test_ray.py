@@ -1,4 +1,4 @@
-"""Ray alone: workers that hang, fits inside tasks, data sets, and what is left on the cluster."""
+"""Tests of Ray: workers that hang, fits inside tasks, data sets, and what remains on the cluster."""
 
 import signal
 import time
@@ -70,7 +70,7 @@ def data_set_of(frame):
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_a_data_set_in_a_fit_of_its_own(frame):
+def test_a_data_set_chooses_its_cluster(frame):
     data = data_set_of(frame)
     with pytest.warns(PodiumWarning, match="are spread over several partitions"):
         model = fit(podium.LambdaMART(3, n_leaves=6), data, "grade", qid="query")
@@ -93,7 +93,7 @@ def test_a_data_set_is_scored_lazily(frame):
 
 
 @pytest.mark.usefixtures("nothing_left")
-def test_nothing_is_left_after_an_error(tmp_path):
+def test_nothing_remains_after_an_error(tmp_path):
     with pytest.raises(PodiumError, match="cannot be opened"):
         RayLambdaMART(2).fit([str(tmp_path / "missing.txt")], cpus_per_worker=1)
 

@@ -1,4 +1,4 @@
-"""What a folder of scores must hold before `score_files` adds to it; no cluster is asked."""
+"""The checks of a folder of scores before `score_files` adds to it, which need no cluster."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def model():
 
 
 def paths(tmp_path):
-    """Two files of the same name in different folders, and a folder for scores."""
+    """Return two files with the same name in different folders, and a folder for scores."""
     files = [tmp_path / name / "a.txt" for name in ("x", "y")]
     for file in files:
         file.parent.mkdir()
@@ -28,7 +28,7 @@ def paths(tmp_path):
     return *map(str, files), tmp_path / "scores"
 
 
-def test_scores_of_another_file_of_that_name_are_not_taken_over(model, tmp_path):
+def test_scores_of_another_file_with_the_same_name_are_not_reused(model, tmp_path):
     first, second, folder = paths(tmp_path)
     target = folder / "a.scores.txt"
     _require_same_model(folder, model, {first: target})
@@ -39,7 +39,7 @@ def test_scores_of_another_file_of_that_name_are_not_taken_over(model, tmp_path)
     assert list(json.loads((folder / MANIFEST).read_text())["files"]) == [first]
 
 
-def test_scores_without_a_manifest_are_not_taken_over(model, tmp_path):
+def test_scores_without_a_manifest_are_not_reused(model, tmp_path):
     first, _, folder = paths(tmp_path)
     (folder / "a.scores.txt").write_text("1.0\n")
     with pytest.raises(DataError, match="does not come from"):
@@ -50,7 +50,7 @@ def test_a_changed_file_is_refused(model, tmp_path):
     first, _, folder = paths(tmp_path)
     _require_same_model(folder, model, {first: folder / "a.scores.txt"})
     Path(first).write_text("1 qid:1 1:1\n1 qid:1 1:2\n")
-    with pytest.raises(DataError, match=r"scores of a .*a\.txt that has changed since"):
+    with pytest.raises(DataError, match=r"scores of an earlier version of .*a\.txt: delete it"):
         _require_same_model(folder, model, {first: folder / "a.scores.txt"})
 
 
@@ -72,6 +72,6 @@ def test_an_output_that_is_a_file_is_refused(model, tmp_path):
         podium.distributed.score_files(model, first, 5, client=object())
 
 
-def test_two_files_of_one_name_are_refused():
+def test_two_files_with_the_same_name_are_refused():
     with pytest.raises(DataError, match=r"two files would write their scores to the same file 'a\.scores\.txt'"):
         _names_of_scores(["x/a.txt", "y/b.txt", "z/a.txt.gz"])

@@ -3,7 +3,6 @@
 `test_engines.py` compares the models of all estimators with local training.
 """
 
-import faulthandler
 import random
 import signal
 import socket
@@ -17,7 +16,7 @@ import podium
 from podium.boosting import Checkpoint
 from podium.errors import DataError, ParameterError, PodiumError, PodiumWarning
 from podium.objectives import Debiased, Lambda
-from tests.distributed.clusters import strike
+from tests.distributed.clusters import require_same, strike
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyspark")
@@ -36,25 +35,9 @@ from podium.distributed import (  # noqa: E402
     spark_tasks,
 )
 
-pytestmark = pytest.mark.slow
-SECONDS = 100  # for one test
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("time_limit")]
 FEATURES = [f"f{k}" for k in range(6)]
 SETTINGS = {"n_trees": 3, "n_leaves": 6}
-
-
-@pytest.fixture(autouse=True)
-def _ends():
-    """A test that takes too long ends with an error, and says where it was."""
-
-    def stop(*_):
-        faulthandler.dump_traceback()
-        raise TimeoutError(f"the test took more than {SECONDS} seconds")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 def frame_of(data):
@@ -74,10 +57,10 @@ def pandas_frame(train, valid):
 
 @pytest.fixture(scope="module")
 def frame(spark, pandas_frame):
-    made = spark.createDataFrame(pandas_frame).repartition(3)
-    made = made.selectExpr("*", "IF(isnan(f1), NULL, f1) AS g").drop("f1").withColumnRenamed("g", "f1").cache()
-    yield made
-    made.unpersist()
+    frame = spark.createDataFrame(pandas_frame).repartition(3)
+    frame = frame.selectExpr("*", "IF(isnan(f1), NULL, f1) AS g").drop("f1").withColumnRenamed("g", "f1").cache()
+    yield frame
+    frame.unpersist()
 
 
 ROLES = {"labelCol": "grade", "groupCol": "query"}
@@ -101,13 +84,6 @@ def local_fit(estimator, pandas_frame, names=tuple(FEATURES), keep=lambda data: 
     held_out = pandas_frame["held_out"]
     train, valid = (keep(data_of(pandas_frame[of].reset_index(drop=True), names)) for of in (~held_out, held_out))
     return estimator.fit(train, valid=valid)
-
-
-def require_same(model, local):
-    assert model.digest() == local.digest()
-    assert model.model_.info == local.model_.info
-    assert model.history_ == local.history_
-    assert model.best_iteration_ == local.best_iteration_
 
 
 def test_columns_with_weights_missing_values_and_early_stopping(frame, pandas_frame):
@@ -170,21 +146,21 @@ def test_cross_validation_by_query(frame):
     search = CrossValidator(
         estimator=estimator, estimatorParamMaps=grid, evaluator=evaluator, numFolds=2, foldCol="fold"
     )
-    found = search.fit(folds)
-    assert isinstance(found, CrossValidatorModel)
+    best = search.fit(folds)
+    assert isinstance(best, CrossValidatorModel)
     rows = folds.toPandas()
     sets = [
         podium.RankingData(part[FEATURES], part["grade"], qid=part["query"])
         for part in (rows[rows["fold"] == k].reset_index(drop=True) for k in (0, 1))
     ]
-    for n_trees, mean in zip([1, 4], found.avgMetrics, strict=True):
+    for n_trees, mean in zip([1, 4], best.avgMetrics, strict=True):
         model = podium.LambdaMART(n_trees=n_trees, n_leaves=6)
         values = [podium.evaluate(sets[k], model.fit(sets[1 - k]), "err@5").means["err@5"] for k in (0, 1)]
         assert mean == pytest.approx(np.mean(values), rel=1e-12)
     folds.unpersist()
 
 
-def test_queries_are_weighed_in_the_mean(spark, frame, pandas_frame):
+def test_query_weights_count_in_the_mean(spark, frame, pandas_frame):
     data = data_of(pandas_frame)
     scored = frame.selectExpr("*", "f0 AS prediction").fillna({"prediction": 0.0})
     evaluator = SparkRankingEvaluator(measure="ndcg@3", **ROLES, queryWeightCol="w.query")
@@ -222,7 +198,7 @@ def test_killed_and_hung_tasks(spark, train, valid):
     rows = [frame_of(data).set_axis([*FEATURES, *names], axis=1) for data in (train, valid)]
     estimator, before, times = podium.OrdinalMART(3, n_leaves=6), threads(), []
     local = estimator.fit(podium.RankingData(rows[0]), valid=podium.RankingData(rows[1]))
-    frames = [spark.createDataFrame(one) for one in rows]
+    frames = [spark.createDataFrame(part) for part in rows]
     with SparkEngine(spark, n_workers=2, heartbeat=2.0) as engine:
 
         def lose(round_):
@@ -294,7 +270,7 @@ def test_a_failing_frame_is_an_error(spark, frame):
         SparkLambdaMART(featuresCol=["f9"], **ROLES, **SETTINGS).fit(broken)
 
 
-def test_strangers_are_not_heard():
+def test_connections_without_the_token_are_closed():
     answers = []
 
     def serve(listener):

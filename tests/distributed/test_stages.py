@@ -40,15 +40,15 @@ SOME = ("facts", "measure", "find_thresholds")  # before, during and after the r
 )
 def test_workers_lost_at_every_stage(sent, stages, real_cluster, train, valid, tmp_path, monkeypatch):
     engine = real_cluster.engine
-    left, seconds, seen = list(stages), [], []
+    remaining, seconds, seen = list(stages), [], []
     ask = engine.ask
 
     def sabotaged(calls):
-        stage = next((name for name in names_of(calls) if name in left), None)
+        stage = next((name for name in names_of(calls) if name in remaining), None)
         if stage is None:
             return ask(calls)
-        left.remove(stage)
-        strike(engine, sent, len(left))
+        remaining.remove(stage)
+        strike(engine, sent, len(remaining))
         usual, engine.heartbeat = engine.heartbeat, HEARTBEAT
         started = time.monotonic()
         try:
@@ -70,7 +70,7 @@ def test_workers_lost_at_every_stage(sent, stages, real_cluster, train, valid, t
     assert model.digest() == local.digest()
     assert model.model_.info == local.model_.info
     assert model.history_ == local.history_
-    assert not left
+    assert not remaining
     assert seen == [int((train.document_weights > 0).sum())] * 3
     assert len(seconds) == len(stages)
     assert max(seconds) < SLOW * SECONDS_TO_NOTICE[sent]
@@ -111,7 +111,7 @@ def address_of(engine):
 
 
 def n_left(engine, mark):
-    """Return how much of the lost driver is left: actors on a cluster that outlives it, or processes."""
+    """Return the number of actors of the lost driver on a cluster that outlives it, or of its processes."""
     if engine.cluster == "ray":
         import ray
 

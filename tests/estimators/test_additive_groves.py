@@ -1,4 +1,4 @@
-"""Additive Groves: against scikit-learn's trees, a slow reference of the whole algorithm, and as an estimator."""
+"""Additive Groves: comparison with scikit-learn's trees and with a slow reference, and tests as an estimator."""
 
 import math
 
@@ -40,7 +40,7 @@ def fitting_on(data, alpha):
 
 
 def slow_tree(x, y, weights, rows, fewest, in_leaf):
-    """A tree as a function of documents; of equal splits that of the first feature and the lowest value."""
+    """Return a tree as a function of documents; of equal splits, it has that of the first feature and lowest value."""
     mean = (weights[rows] * y[rows]).sum() / weights[rows].sum()
     best, split = 1e-9, None
     if len(rows) >= fewest:
@@ -66,7 +66,7 @@ def slow_error(y, scores, weights):
 
 
 def slow_converge(x, y, predictions, alpha, times, in_leaf):
-    """Algorithm 1 of the paper, the last tree first: predictions of all documents, a row for each tree."""
+    """Return the predictions of all documents by algorithm 1, the last tree first; a row for each tree."""
     rows = np.flatnonzero(times)
     fewest, predictions = max(2, math.ceil(alpha * len(rows))), [p.copy() for p in predictions]
     error = slow_error(y, sum(predictions), times)
@@ -81,7 +81,7 @@ def slow_converge(x, y, predictions, alpha, times, in_leaf):
 
 
 def slow_groves(data, settings):
-    """Errors out of bag by α and size (algorithms 2 and 3), with the samples of the fast one."""
+    """Return the out-of-bag errors by α and size (algorithms 2 and 3), with the samples of the fast implementation."""
     x, y, n = data.features, data.relevance.astype(float), len(data)
     bootstrap, sizes = Bootstrap(data, np.arange(n)), sizes_up_to(settings.n_trees_in_grove)
     sums, counts, directions = {}, {}, {}
@@ -147,9 +147,9 @@ def test_bootstrap(small):
     turn = np.random.default_rng(0).permutation(60)
     turned = small.take(turn)
     assert np.array_equal(Bootstrap(turned, np.flatnonzero(turn >= 5)).times("a"), times[turn])
-    many = [Bootstrap(small, np.arange(60)).times(str(k)) for k in range(300)]
-    assert np.mean([(m > 0).mean() for m in many]) == pytest.approx(1 - (1 - 1 / 60) ** 60, abs=0.01)
-    assert np.allclose(np.mean(many, axis=0), 1, atol=0.35)
+    samples = [Bootstrap(small, np.arange(60)).times(str(k)) for k in range(300)]
+    assert np.mean([(sample > 0).mean() for sample in samples]) == pytest.approx(1 - (1 - 1 / 60) ** 60, abs=0.01)
+    assert np.allclose(np.mean(samples, axis=0), 1, atol=0.35)
 
 
 def test_sums_in_any_order():
@@ -204,10 +204,10 @@ def test_better_than_boosting_where_labels_are_a_sum():
     rng = np.random.default_rng(0)
     x = rng.random((700, 4)).astype(np.float32)
     y = np.sin(6 * x[:, 0] * x[:, 1]) + 2 * (x[:, 2] - 0.5) ** 2 + x[:, 3]
-    mine = AdditiveGroves(10, 4, 0.02, n_threads=1).fit(x[:400], y[:400])
+    model = AdditiveGroves(10, 4, 0.02, n_threads=1).fit(x[:400], y[:400])
     other = MART(500, patience=30).fit(x[:300], y[:300], eval_set=(x[300:400], y[300:400]))
-    assert mine.score(x[400:], y[400:]) > other.score(x[400:], y[400:])
-    assert mine.n_trees_in_grove_ > 1
+    assert model.score(x[400:], y[400:]) > other.score(x[400:], y[400:])
+    assert model.n_trees_in_grove_ > 1
 
 
 def test_weights_missing_labels_and_values(small):

@@ -22,7 +22,7 @@ WRONG = [
     ("bins", 5, "bins must be a podium.boosting.SharedBins"),
     ("bins", {}, "bins must be a podium.boosting.SharedBins"),
     ("valid", 5, "valid takes RankingData"),
-    ("valid", {1: podium.artificial(3, features=4)}, "names of validation sets must be strings, but one is 1"),
+    ("valid", {1: podium.artificial(3, features=4)}, "names of validation sets must be strings, but got 1"),
     ("eval_set", "x", "eval_set takes"),
 ]
 

@@ -66,7 +66,7 @@ def test_the_search_raises_the_measure_and_shrinkage_goes_back(parts, monkeypatc
     assert usual.weights_ == pytest.approx([1 + 60 / 1060 * (w - 1) for w in best.weights_])
 
 
-def test_weights_are_equal_where_others_would_lower_the_measure(parts, monkeypatch):
+def test_weights_are_equal_if_others_would_lower_the_measure(parts, monkeypatch):
     train, valid, _ = parts
     equal = Committee(**SMALL, cycles=0).fit(train, valid=valid)
     outcomes = set()
@@ -87,7 +87,7 @@ def test_all_features_if_the_first_objective_is_clearly_better_with_them(parts):
     assert Committee(**SMALL).fit(parts[0], valid=parts[1]).feature_fraction_ == 0.5
 
 
-def test_without_validation_data_every_fold_judges_members_that_have_not_seen_it(parts):
+def test_each_fold_validates_members_that_have_not_seen_it(parts):
     train, _, test = parts
     model = Committee(**SMALL | {"members": [(ListNet(), 1)]}, n_folds=3).fit(train)
     assert len(model.members_) == len(model.weights_) == 3
@@ -108,12 +108,12 @@ def test_without_validation_data_every_fold_judges_members_that_have_not_seen_it
     assert model.model_.info["features_with_missing"] == []
 
 
-def test_much_data_is_judged_by_one_fold(parts, monkeypatch):
+def test_large_data_is_validated_on_one_fold(parts, monkeypatch):
     monkeypatch.setattr("podium.boosting.committee.MANY_QUERIES", 59)
     train = parts[0]
     fold = folds_by_content(train, 5, 0)
-    one = Committee(**SMALL).fit(train)
-    assert one.digest() == Committee(**SMALL).fit(train.select(fold != 0), valid=train.select(fold == 0)).digest()
+    model = Committee(**SMALL).fit(train)
+    assert model.digest() == Committee(**SMALL).fit(train.select(fold != 0), valid=train.select(fold == 0)).digest()
 
 
 def test_the_first_member_is_the_ranker(parts):
@@ -129,37 +129,35 @@ def test_the_first_member_is_the_ranker(parts):
 def test_neither_threads_nor_row_order_change_a_bit(parts):
     train = parts[0]
     shuffle = np.random.default_rng(0).permutation(len(train))
-    one = Committee(**SMALL, n_threads=1).fit(train)
+    first = Committee(**SMALL, n_threads=1).fit(train)
     other = Committee(**SMALL, n_threads=2).fit(train.take(shuffle))
-    assert one.digest() == other.digest()
-    assert Committee(**SMALL, random_state=5).fit(train).digest() != one.digest()
+    assert first.digest() == other.digest()
+    assert Committee(**SMALL, random_state=5).fit(train).digest() != first.digest()
 
 
 def test_a_time_budget_is_spent_where_it_pays(parts, monkeypatch):
     train, valid, _ = parts
     clock = iter(range(100_000))
     monkeypatch.setattr("podium.boosting.committee.time.perf_counter", lambda: float(next(clock)))
-    members = ["lambda(ndcg, normalize=true)", "listnet", "xendcg", "pairwise"]
-    model = Committee(members=[(one, 1) for one in members], **SMALL_TREES, feature_fraction=0.5, time_budget=75).fit(
-        train, valid=valid
-    )
+    members = [(objective, 1) for objective in ("lambda(ndcg, normalize=true)", "listnet", "xendcg", "pairwise")]
+    model = Committee(members=members, **SMALL_TREES, feature_fraction=0.5, time_budget=75).fit(train, valid=valid)
     tried = model.tried_
-    assert len({one.objective for one in tried[:4]}) == 4
+    assert len({trial.objective for trial in tried[:4]}) == 4
     assert tried[0].kept
     best = tried[0].alone
     dropped = set()
-    for one in tried[1:]:
-        assert one.objective not in dropped
-        assert one.kept == (one.together > best)
-        best = max(best, one.together)
-        if not one.kept:
-            dropped.add(one.objective)
+    for trial in tried[1:]:
+        assert trial.objective not in dropped
+        assert trial.kept == (trial.together > best)
+        best = max(best, trial.together)
+        if not trial.kept:
+            dropped.add(trial.objective)
     assert len(tried) > 4
-    assert len(model.members_) == sum(one.kept for one in tried)
+    assert len(model.members_) == sum(trial.kept for trial in tried)
     assert model.values_["committee"] >= model.values_["equal weights"] == best >= tried[0].alone
     again = Committee(**model.settings_).fit(train, valid=valid)
     assert again.digest() == model.digest()
-    assert [row[0] for row in model.tried_table().rows] == [one.objective for one in tried]
+    assert [row[0] for row in model.tried_table().rows] == [trial.objective for trial in tried]
 
 
 def test_a_small_budget_trains_the_first_objective_alone(parts):
@@ -169,7 +167,7 @@ def test_a_small_budget_trains_the_first_objective_alone(parts):
     assert len(model.tried_) == 1
 
 
-def test_equal_objectives_have_seeds_of_their_own(parts):
+def test_equal_objectives_have_different_seeds(parts):
     members = [("listnet", 1), ("xendcg", 1), ("xendcg", 1)]
     model = Committee(**SMALL | {"members": members}).fit(parts[0], valid=parts[1])
     first, second = (model.values_[f"XENDCG() {k}"] for k in (1, 2))

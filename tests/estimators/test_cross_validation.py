@@ -1,4 +1,4 @@
-"""Cross-validation, against a loop by hand."""
+"""Cross-validation, compared with a loop written by hand."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def canonical(data):
 
 
 def by_hand(estimator, data, n_splits, valid=None):
-    """The value of each query and its fold, one fit after the other."""
+    """Return the value of each query and its fold, by one fit after the other."""
     values, scores, fold = {}, np.full(len(data), np.nan), {}
     for k, (train, test) in enumerate(QueryKFold(n_splits).split(data.qid, groups=data.qid)):
         training, sets = data.take(train), {}
@@ -67,15 +67,15 @@ def test_against_a_loop_by_hand(data, estimator, valid):
 
 def test_threads_and_row_order_do_not_matter(data):
     models = {"a": LambdaMART(**FEW), "b": LambdaMART(**FEW, document_fraction=0.5)}
-    one = podium.cross_validate(models, data, folds=3, n_threads=1)
+    result = podium.cross_validate(models, data, folds=3, n_threads=1)
     shuffle = np.random.default_rng(0).permutation(len(data))
     other = podium.cross_validate(models, data.take(shuffle), folds=3, n_threads=3)
     for name in models:
-        assert np.array_equal(one.scores[name][shuffle], other.scores[name])
-        of = dict(
+        assert np.array_equal(result.scores[name][shuffle], other.scores[name])
+        values_of = dict(
             zip(other.evaluations[name].query_ids.tolist(), other.evaluations[name].values["ndcg@10"], strict=True)
         )
-        assert [of[q] for q in one.evaluations[name].query_ids.tolist()] == one.evaluations[name].values[
+        assert [values_of[q] for q in result.evaluations[name].query_ids.tolist()] == result.evaluations[name].values[
             "ndcg@10"
         ].tolist()
 
@@ -83,10 +83,10 @@ def test_threads_and_row_order_do_not_matter(data):
 def test_equal_scores_are_in_the_canonical_order(data):
     constant = LambdaMART(n_trees=1, min_documents_in_leaf=len(data))
     with pytest.warns(podium.PodiumWarning):
-        one = podium.cross_validate(constant, data, folds=2)
+        result = podium.cross_validate(constant, data, folds=2)
     with pytest.warns(podium.PodiumWarning):
         other = podium.cross_validate(constant, data.take(np.arange(len(data))[::-1]), folds=2)
-    assert one.means == other.means
+    assert result.means == other.means
 
 
 def test_folds_of_files(folder):
@@ -119,10 +119,10 @@ def test_what_is_shown(data):
         result.compare()
 
 
-def test_what_cannot_be_right(data, folder):
+def test_invalid_arguments_are_refused(data, folder):
     relevant_in_one = data.replace(relevance=np.where(data.query_of_row == 0, 1, 0))
     folds, model = podium.data.datasets.folds(folder), LambdaMART(**FEW)
-    for estimators, given, options, words in (
+    for estimators, source, options, words in (
         (model, data.select([0, 1, 2]), {}, "3 queries are too few for 5 folds"),
         (model, data, {"folds": 1}, "folds must be a whole number from 2"),
         (model, relevant_in_one, {}, "has no relevant document"),
@@ -134,10 +134,10 @@ def test_what_cannot_be_right(data, folder):
         (LambdaMART(patience=3), data, {}, r"LambdaMART on fold 1, LambdaMART\(patience=3\): patience needs"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=words):
-            podium.cross_validate(estimators, given, **options)
+            podium.cross_validate(estimators, source, **options)
 
 
-def test_folds_that_test_what_they_train_on_or_nothing(tmp_path, data):
+def test_folds_need_test_data_that_is_not_trained_on(tmp_path, data):
     first, second = data.split(0.5, 0.5)
     for name, parts, words in (
         ("seen", {"train": data, "test": first}, "is in the training data and in the test data"),

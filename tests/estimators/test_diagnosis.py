@@ -1,4 +1,4 @@
-"""A model that comes out constant says so once, with the reason and the remedy."""
+"""A constant model causes one warning, with the reason and the remedy."""
 
 import warnings
 
@@ -24,18 +24,18 @@ RANKERS = {
 
 
 def fitted(ranker, *data, said, **options):
-    """The model, after exactly one warning."""
+    """Return the model and the message, after exactly one warning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ranker.fit(*data, **options)
-    mine = [str(w.message) for w in caught if issubclass(w.category, PodiumWarning)]
-    assert len(mine) == 1, mine
-    assert said in mine[0]
-    return ranker, mine[0]
+    messages = [str(w.message) for w in caught if issubclass(w.category, PodiumWarning)]
+    assert len(messages) == 1, messages
+    assert said in messages[0]
+    return ranker, messages[0]
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_nothing_to_prefer(kind):
+def test_labels_without_differences(kind):
     make = RANKERS[kind]
     fitted(make(), X, np.ones(120), qid=QID, said="all labels 'relevance' are equal (1)")
     by_query = QID % 3
@@ -66,7 +66,7 @@ def test_too_few_documents():
     fitted(LambdaMART(4), rare, Y, qid=QID, said="no split of any feature")
 
 
-def test_features_that_tell_nothing():
+def test_constant_features():
     constant = np.ones((120, 2))
     fitted(LambdaMART(4), constant, Y, qid=QID, said="every feature is constant")
     fitted(LinearRanker(), constant, Y, qid=QID, said="every feature is constant")
@@ -80,7 +80,7 @@ def test_regression_without_queries():
     with warnings.catch_warnings():
         warnings.simplefilter("error", PodiumWarning)
         MART(4).fit(X, Y)
-        MART(4, min_documents_in_leaf=5).fit(X, Y, qid=np.arange(120))  # queries mean nothing to it
+        MART(4, min_documents_in_leaf=5).fit(X, Y, qid=np.arange(120))  # queries do not matter to it
 
 
 def test_on_top_of_a_submodel():
@@ -93,18 +93,18 @@ def test_on_top_of_a_submodel():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_scores_of_a_submodel_that_leave_no_curvature(sign):
-    """In the wrong order λ is left, but no w: without l2, trees have splits and every leaf is 0."""
+    """In the wrong order, λ remains but w vanishes: without l2, trees have splits, and every leaf is 0."""
     ranker = LambdaMART(3, min_documents_in_leaf=2, submodel=1e4 * sign * Y, submodel_scale=1.0, l2=0.0)
     _, message = fitted(ranker, X, Y, qid=QID, said="nothing was learnt on top of the submodel")
     assert "submodel_scale='fit'" in message
 
 
-def test_preferences_have_no_labels_to_be_equal():
+def test_preferences_are_not_checked_for_equal_labels():
     data = RankingData(X[:30], qid=QID[:30], preferences=([0, 1, 2], [3, 4, 5], [0.5] * 3))
     fitted(LambdaMART(2, objective=Preferences()), data, said="min_documents_in_leaf")
 
 
-def test_nothing_is_said_of_models_that_learn():
+def test_models_that_learn_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error", PodiumWarning)
         for kind in ("trees", "linear", "ascent"):
@@ -112,7 +112,7 @@ def test_nothing_is_said_of_models_that_learn():
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_weights_that_leave_nothing(kind):
+def test_weights_that_leave_nothing_to_learn(kind):
     for weights in ({"sample_weight": np.zeros(120)}, {"query_weight": np.zeros(12)}):
         with pytest.raises(DataError, match="all weights are zero"):
             RANKERS[kind]().fit(X, Y, qid=QID, **weights)

@@ -1,4 +1,4 @@
-"""What a measure takes from the data is found once, over training and validation data, and kept in the model."""
+"""Measures take facts from training and validation data once, and models keep them."""
 
 import warnings
 
@@ -23,7 +23,7 @@ from podium.objectives import Anneal, Lambda, LinearGrowth, Local
 
 
 def graded(highest: int, seed: int, n_queries: int = 20) -> RankingData:
-    """Queries of eight documents whose labels go up to some number."""
+    """Return queries of eight documents, with labels up to a number."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n_queries * 8, 4)).astype(np.float32)
     labels = np.clip(np.round(features[:, 0] + highest / 2), 0, highest)
@@ -50,12 +50,12 @@ def test_history_and_score_agree_whichever_data_has_the_highest_label(name):
     for train, valid in ((LOW, HIGH), (HIGH, LOW)):
         model = RANKERS[name]().fit(train, valid=valid)
         assert "max_label=4" in model.model_.info["measures"][0]
-        shown = f"valid/{model.measure}"
-        if shown in model.history_:
-            assert model.history_[shown][model.best_iteration_] == pytest.approx(model.score(valid), abs=1e-12)
-        known = ERR(5 if "@5" in model.measure else None, max_label=4)
+        key = f"valid/{model.measure}"
+        if key in model.history_:
+            assert model.history_[key][model.best_iteration_] == pytest.approx(model.score(valid), abs=1e-12)
+        measure = ERR(5 if "@5" in model.measure else None, max_label=4)
         ranking = podium.measures.Ranking(LOW, model.predict(LOW), base=LOW.canonical_order)
-        assert model.score(LOW) == known.mean(ranking)
+        assert model.score(LOW) == measure.mean(ranking)
 
 
 def test_the_objective_knows_the_highest_label_of_the_validation_data():
@@ -70,8 +70,8 @@ def test_ascent_adapt_and_resumed_runs(tmp_path):
     model = LinearRanker("err", method="ascent", n_iterations=1).fit(HIGH)
     assert model.model_.info["measures"] == ["err(max_label=4)"]
     assert list(model.history_) == ["train/err"]
-    found = podium.adapt({0: 1.0}, LOW, valid=LOW, test=HIGH, measure="err", n_trees=2, n_leaves=3)
-    assert "max_label=4" in found.adapted.model_.info["measures"][0]
+    adaptation = podium.adapt({0: 1.0}, LOW, valid=LOW, test=HIGH, measure="err", n_trees=2, n_leaves=3)
+    assert "max_label=4" in adaptation.adapted.model_.info["measures"][0]
     settings = {"n_leaves": 4, "min_documents_in_leaf": 2, "measure": "err"}
     point = Checkpoint(tmp_path / "c.podium", every=1)
     LambdaMART(n_trees=1, **settings).fit(LOW, valid=HIGH, checkpoint=point)
@@ -81,7 +81,7 @@ def test_ascent_adapt_and_resumed_runs(tmp_path):
     assert resumed.history_ == whole.history_
 
 
-def test_a_label_above_all_that_training_saw():
+def test_a_label_above_those_of_training():
     model = LambdaMART(**TREES, measure="err").fit(LOW)
     with pytest.raises(podium.DataError, match=r"as in err\(max_label=4\)"):
         model.score(HIGH)
@@ -98,11 +98,11 @@ def test_another_highest_label_that_is_watched_does_not_change_the_score():
 
 def test_evaluate_and_compare_measure_as_models_were_trained():
     model = LambdaMART(**TREES, measure="err").fit(HIGH)
-    known = ERR(max_label=4, ties="expected").values(podium.measures.Ranking(LOW, model.predict(LOW)))
+    expected = ERR(max_label=4, ties="expected").values(podium.measures.Ranking(LOW, model.predict(LOW)))
     for system in (model, model.model_):
-        assert np.array_equal(podium.evaluate(LOW, system, "err").values["err"], known)
+        assert np.array_equal(podium.evaluate(LOW, system, "err").values["err"], expected)
     both = podium.compare(LOW, {"a": model, "b": LOW.feature(0)}, "err")
-    assert np.array_equal(both.evaluations["a"].values["err"], known)
+    assert np.array_equal(both.evaluations["a"].values["err"], expected)
 
 
 STEEP = {

@@ -1,4 +1,4 @@
-"""LambdaMART: the same model everywhere, every parameter with its effect, and scikit-learn's conventions."""
+"""LambdaMART: reproducible models, the effect of every parameter, and scikit-learn's conventions."""
 
 import copy
 import os
@@ -107,9 +107,9 @@ def test_it_learns(train, valid):
     test = podium.artificial(200, documents=(5, 30), features=8, part="test")
     fitted = LambdaMART(n_trees=60, n_leaves=8, min_documents_in_leaf=5).fit(train, valid=valid)
     systems = {"best feature": _best_feature(train, test), "model": fitted.predict(test)}
-    found = podium.compare(test, systems, "ndcg@10").pairs[0]
-    assert found.difference > 0.1
-    assert found.p_t < 1e-6
+    comparison = podium.compare(test, systems, "ndcg@10").pairs[0]
+    assert comparison.difference > 0.1
+    assert comparison.p_t < 1e-6
 
 
 def _best_feature(train, test):
@@ -140,11 +140,11 @@ def test_leaf_values_are_newton_steps(train):
     seen = []
     fitted = LambdaMART(**SMALL, learning_rate=0.5, l2=0.3).fit(train, observers=[seen.append])
     leaves = fitted.apply(train)
-    for k, found in enumerate(seen):
-        for leaf in range(found.tree.n_leaves):
+    for k, round_ in enumerate(seen):
+        for leaf in range(round_.tree.n_leaves):
             rows = leaves[:, k] == leaf
-            expected = 0.5 * found.gradients[rows].sum() / (found.hessians[rows].sum() + 0.3)
-            assert found.tree.leaf_value[leaf] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+            expected = 0.5 * round_.gradients[rows].sum() / (round_.hessians[rows].sum() + 0.3)
+            assert round_.tree.leaf_value[leaf] == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_early_stopping_keeps_the_best_trees(train, valid):
@@ -169,16 +169,16 @@ def test_graded_measures_pick_the_number_of_trees():
 
 def test_several_evaluation_sets(train, valid):
     entry = (valid.features, valid.relevance, valid.qid)
-    one = LambdaMART(**SMALL).fit(train.features, train.relevance, qid=train.qid, eval_set=entry)
-    two = LambdaMART(**SMALL).fit(train, eval_set=[entry, (train.features, train.relevance, train.qid)])
-    assert set(one.history_) == {"eval/ndcg@10"}
-    assert set(two.history_) == {"eval0/ndcg@10", "eval1/ndcg@10"}
+    single = LambdaMART(**SMALL).fit(train.features, train.relevance, qid=train.qid, eval_set=entry)
+    several = LambdaMART(**SMALL).fit(train, eval_set=[entry, (train.features, train.relevance, train.qid)])
+    assert set(single.history_) == {"eval/ndcg@10"}
+    assert set(several.history_) == {"eval0/ndcg@10", "eval1/ndcg@10"}
     with pytest.raises(DataError, match="eval_set takes"):
         LambdaMART(**SMALL).fit(train, eval_set=(1, 2))
     names = [f"f{k}" for k in range(train.n_features)]
     frames = [pd.DataFrame(data.features, columns=names).assign(qid=data.qid) for data in (train, valid)]
     of_frames = LambdaMART(**SMALL).fit(frames[0], train.relevance, eval_set=[(frames[1], valid.relevance)])
-    assert of_frames.history_ == one.history_
+    assert of_frames.history_ == single.history_
     with pytest.raises(DataError, match="if X is a frame with a column 'qid'"):
         LambdaMART(**SMALL).fit(train, eval_set=[(frames[1][names], valid.relevance)])
 
@@ -308,8 +308,8 @@ def test_without_queries_or_labels_or_documents():
 
 
 def test_an_interrupted_run_keeps_its_trees(train):
-    def stop(found):
-        if found.iteration == 2:
+    def stop(round_):
+        if round_.iteration == 2:
             raise KeyboardInterrupt
 
     with pytest.warns(PodiumWarning, match="the 3 trees so far are kept"):
@@ -317,7 +317,7 @@ def test_an_interrupted_run_keeps_its_trees(train):
     assert fitted.digest() == LambdaMART(**(SMALL | {"n_trees": 3})).fit(train).digest()
 
 
-def test_a_killed_run_goes_on_to_the_same_model(train, valid, tmp_path):
+def test_a_killed_run_resumes_to_the_same_model(train, valid, tmp_path):
     options = SMALL | {"n_trees": 10, "document_fraction": 0.7, "split_fraction": 0.6}
     whole = LambdaMART(**options).fit(train, valid=valid)
     checkpoint = Checkpoint(tmp_path / "run.podium", every=4)
@@ -407,16 +407,16 @@ def test_frames_are_matched_by_name(train):
 
 def test_two_python_threads_at_once(train, valid):
     expected = LambdaMART(**SMALL).fit(train, valid=valid).digest()
-    found = []
+    digests = []
     threads = [
-        threading.Thread(target=lambda: found.append(LambdaMART(**SMALL).fit(train, valid=valid).digest()))
+        threading.Thread(target=lambda: digests.append(LambdaMART(**SMALL).fit(train, valid=valid).digest()))
         for _ in range(3)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [expected] * 3
+    assert digests == [expected] * 3
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

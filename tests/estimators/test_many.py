@@ -1,4 +1,4 @@
-"""Many fits at a time: each exactly as if alone."""
+"""Many fits in parallel; each gives the model of a separate fit."""
 
 import os
 import signal
@@ -51,15 +51,15 @@ def alone(parts):
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_each_model_equals_that_of_a_separate_fit(parts, alone, n_threads):
     train, valid, test = parts
-    given = rankers()
-    fitted = podium.fit_many(given, train, valid=valid, n_threads=n_threads)
-    for one, other, before in zip(fitted, alone, given, strict=True):
-        assert one.digest() == other.digest()
-        assert one.history_ == other.history_
-        assert one.model_.info == other.model_.info
-        assert one.get_params(deep=False) == before.get_params(deep=False)
+    estimators = rankers()
+    fitted = podium.fit_many(estimators, train, valid=valid, n_threads=n_threads)
+    for model, other, before in zip(fitted, alone, estimators, strict=True):
+        assert model.digest() == other.digest()
+        assert model.history_ == other.history_
+        assert model.model_.info == other.model_.info
+        assert model.get_params(deep=False) == before.get_params(deep=False)
         assert not hasattr(before, "model_")
-        assert np.array_equal(one.predict(test), other.predict(test))
+        assert np.array_equal(model.predict(test), other.predict(test))
 
 
 def test_the_order_of_rows_does_not_matter(parts, alone):
@@ -112,20 +112,20 @@ def test_bins_are_computed_once(parts, monkeypatch):
     assert (calls.count("find"), calls.count("bin")) == (1, 1)
 
 
-def test_bins_of_data_that_is_done_with_are_dropped(parts, monkeypatch):
-    """One after the other, even where the caller gives settings first and folds within them."""
-    made, alive, bin_features = [], [], binned_data.bin_features
+def test_bins_are_dropped_after_the_last_fit(parts, monkeypatch):
+    """Few are in memory at a time, even if the caller passes all folds for one setting after the other."""
+    references, alive, bin_features = [], [], binned_data.bin_features
 
     def noting(*args):
         binned = bin_features(*args)
-        made.append(weakref.ref(binned))
-        alive.append(sum(one() is not None for one in made))
+        references.append(weakref.ref(binned))
+        alive.append(sum(reference() is not None for reference in references))
         return binned
 
     monkeypatch.setattr(binned_data, "bin_features", noting)
     folds = [parts[0].select(np.arange(parts[0].n_queries) % 6 != k) for k in range(6)]
     podium.fit_many([LambdaMART(**FEW)] * 12, folds * 2, n_threads=1)
-    assert len(made) == 6
+    assert len(references) == 6
     assert max(alive) <= 2
 
 
@@ -157,11 +157,12 @@ def test_an_error_names_the_fit(parts):
     assert "in estimators[1], LambdaMART(submodel=" in caught.value.__notes__[0]
 
 
-def test_what_is_no_fit(parts):
+def test_invalid_arguments_are_refused(parts):
     train = parts[0]
     for estimators, data, words in (
         ([object()], train, "takes Podium estimators"), ([LambdaMART], train, "takes Podium estimators"),
-        ([LambdaMART()] * 2, [train] * 3, "one for each of 2, but got 3"), ([LambdaMART()], 5, "RankingData"),
+        ([LambdaMART()] * 2, [train] * 3, "one value for all estimators or a list of 2, but got 3"),
+        ([LambdaMART()], 5, "RankingData"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=words):
             podium.fit_many(estimators, data)
@@ -170,7 +171,7 @@ def test_what_is_no_fit(parts):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_ctrl_c_ends_all(parts, monkeypatch, n_threads):
+def test_ctrl_c_ends_all_fits(parts, monkeypatch, n_threads):
     rounds, add = [], Trainer.add_round
 
     def adding(trainer):
@@ -195,32 +196,32 @@ def test_ctrl_c_ends_all(parts, monkeypatch, n_threads):
 
 def test_a_warning_comes_once(parts):
     train = parts[0].replace(relevance=40 * parts[0].relevance)
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         podium.fit_many([LambdaMART(**FEW)] * 4, train, n_threads=2)
-    assert [str(w.message).startswith("the highest label has the gain") for w in found] == [True]
+    assert [str(w.message).startswith("the highest label has the gain") for w in caught] == [True]
     with warnings.catch_warnings():
         warnings.simplefilter("error", PodiumWarning)
         with pytest.raises(PodiumWarning, match="highest label"):
             podium.fit_many([LambdaMART(**FEW)] * 4, train, n_threads=2)
 
 
-def test_one_line_for_each_fit_and_none_of_its_trees(parts, capsys):
+def test_each_fit_prints_one_line(parts, capsys):
     podium.fit_many([LambdaMART(**FEW, verbose=1)] * 2, parts[0], verbose=1)
     assert capsys.readouterr().err == "1 of 2 fits\n2 of 2 fits\n"
 
 
-def test_fits_on_threads_of_the_callers_own(parts):
+def test_fit_many_on_several_threads_of_the_caller(parts):
     train, valid, _ = parts
-    found, expected = {}, LambdaMART(**FEW).fit(train, valid=valid).digest()
+    digests, expected = {}, LambdaMART(**FEW).fit(train, valid=valid).digest()
 
     def fit(k):
-        (one,) = podium.fit_many([LambdaMART(**FEW)], train, valid=valid, n_threads=2)
-        found[k] = one.digest()
+        (model,) = podium.fit_many([LambdaMART(**FEW)], train, valid=valid, n_threads=2)
+        digests[k] = model.digest()
 
     threads = [threading.Thread(target=fit, args=(k,)) for k in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == dict.fromkeys(range(3), expected)
+    assert digests == dict.fromkeys(range(3), expected)

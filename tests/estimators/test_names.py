@@ -67,7 +67,7 @@ def test_misspelt_parameters_get_the_nearest_name(ranker):
         )
 
 
-def test_a_subclass_with_parameters_of_its_own():
+def test_a_subclass_may_declare_parameters():
     class Mine(LambdaMART):
         def __init__(self, n_trees=5, colour="red", **settings):
             super().__init__(n_trees, **settings)
@@ -87,10 +87,10 @@ def test_every_row_of_the_table_names_a_parameter():
             assert all(by_name(tool)[name] is parameter for name in names), parameter.name
 
 
-def translated(made, params, **overrides):
-    """What differs from the defaults."""
+def translated(translate, params, **overrides):
+    """Return the parameters that differ from the defaults."""
     usual = LambdaMART().get_params()
-    return {name: v for name, v in made(params, **overrides).get_params().items() if v != usual[name]}
+    return {name: v for name, v in translate(params, **overrides).get_params().items() if v != usual[name]}
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_catboost(params, expected):
         assert str(podium.measures.parse(measure)) == measure
 
 
-def test_what_catboost_alone_has_is_listed():
+def test_parameters_that_only_catboost_has_are_listed():
     params = {
         "loss_function": "YetiRank:mode=NDCG;dcg_type=Exp;top=10;decay=0.9", "random_strength": 1, "border_count": 1024,
         "bagging_temperature": 1, "bootstrap_type": "MVS", "subsample": 0.8, "custom_metric": "ERR", "x": 1,
@@ -218,8 +218,8 @@ def test_what_catboost_alone_has_is_listed():
         LambdaMART.from_catboost({"loss_function": "CrossEntropy"})
 
 
-def test_the_parameters_of_their_own_estimators():
-    """What `get_params()` gives has None where nothing was set."""
+def test_parameters_of_the_tools_estimators():
+    """`get_params()` has None for parameters that were not set."""
     lightgbm = pytest.importorskip("lightgbm")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -258,7 +258,7 @@ def test_pairs_that_are_sampled_are_listed():
         LambdaMART.from_xgboost({"objective": "rank:pairwise", "lambdarank_num_pair_per_sample": 8})
 
 
-def test_what_has_no_translation_is_listed_with_reasons():
+def test_parameters_without_translation_are_listed_with_reasons():
     params = {"num_leaves": 7, "path_smooth": 1, "subsample": 0.5, "max_bin": 1023, "x": 1, "boosting": "dart",
               "metric": "auc"}  # fmt: skip
     with pytest.warns(PodiumWarning) as caught:
@@ -292,7 +292,7 @@ def test_limits_of_categorical_splits_are_listed_as_untranslated(tool, name, def
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         translate({name: default, "random_state": 1})
-    with pytest.warns(PodiumWarning, match=rf"{name} \(Podium ranks categories by their mean gradient"):
+    with pytest.warns(PodiumWarning, match=rf"{name} \(Podium orders categories by their mean gradient"):
         translate({name: other})
 
 
@@ -350,7 +350,7 @@ def test_translated_models_train():
         ("zzz", "LambdaMART.fit has no argument 'zzz'$"),
     ],
 )  # fmt: skip
-def test_arguments_of_other_tools_fits_are_named(argument, message):
+def test_fit_names_the_replacement_of_other_tools_arguments(argument, message):
     with pytest.raises(podium.errors.ParameterError, match=message):
         LambdaMART().fit([[1.0]], [1], qid=[1], **{argument: 1})
 
@@ -360,7 +360,7 @@ def test_arguments_of_other_tools_fits_are_named(argument, message):
     ["AdditiveGroves", "Committee", "LambdaRank", "LinearRanker", "MART", "McRank", "OrdinalMART", "PRank", "Ranker",
      "RankNet", "RankNetTrees"],
 )  # fmt: skip
-def test_every_fit_says_what_has_the_place_of_group(name):
+def test_every_fit_names_the_replacement_of_group(name):
     if name in ("LambdaRank", "RankNet"):
         pytest.importorskip("torch", reason="torch is not installed")
     with pytest.raises(podium.errors.ParameterError, match=rf"{name}.fit has no argument 'group': .*qid"):
@@ -376,7 +376,7 @@ def test_every_fit_says_what_has_the_place_of_group(name):
         ("n_tree", "did you mean 'n_trees'"),
     ],
 )
-def test_arguments_of_other_tools_predict_are_named(argument, message):
+def test_predict_names_the_replacement_of_other_tools_arguments(argument, message):
     data = podium.artificial(20, features=4)
     model = LambdaMART(2).fit(data)
     for predict in (model.predict, model.model_.predict):
@@ -401,9 +401,9 @@ def test_a_submodel_that_clone_unfitted_is_named():
         clone(LambdaMART(2, submodel=submodel)).fit(data)
 
 
-@pytest.mark.parametrize("tool", translating.REST)
+@pytest.mark.parametrize("tool", translating.WITHOUT_COUNTERPART)
 def test_no_declared_parameter_is_listed_as_unknown(tool):
-    listed = {name for names in translating.REST[tool] for name in names.split()}
+    listed = {name for names in translating.WITHOUT_COUNTERPART[tool] for name in names.split()}
     verbose = {"verbosity", "verbose", "verbose_eval", "logging_level"}
     settings_of_the_tool = {*verbose, "enable_categorical"}  # they change nothing in a model, so they are dropped
     assert listed & set(hyperparameters.by_name(tool)) <= settings_of_the_tool

@@ -1,4 +1,4 @@
-"""RankNetTrees, MART, McRank and the linear ranker: against formulas, scikit-learn, and each other."""
+"""RankNetTrees, MART, McRank and the linear ranker, compared with formulas, scikit-learn and each other."""
 
 import numpy as np
 import pytest
@@ -83,8 +83,8 @@ class TestEveryRanker:
     def test_neither_threads_nor_row_order_change_a_bit(self, model, data, valid):
         shuffle = np.random.default_rng(3).permutation(len(data))
         first = clone(model).set_params(n_threads=1).fit(data, valid=valid)
-        for n_threads, given in ((2, data), (3, data.take(shuffle))):
-            other = clone(model).set_params(n_threads=n_threads).fit(given, valid=valid)
+        for n_threads, documents in ((2, data), (3, data.take(shuffle))):
+            other = clone(model).set_params(n_threads=n_threads).fit(documents, valid=valid)
             assert other.digest() == first.digest()
             assert other.history_ == first.history_
 
@@ -110,34 +110,34 @@ class TestMART:
         rng = np.random.default_rng(0)
         X = rng.integers(0, 100, (1500, 4)).astype(np.float32)  # no more values than bins: the same candidate splits
         y = X[:, 0] * (X[:, 1] > 50) + 5 * rng.normal(size=1500)
-        mine = MART(50, 8, 0.1, min_documents_in_leaf=1).fit(X[:1000], y[:1000])
+        model = MART(50, 8, 0.1, min_documents_in_leaf=1).fit(X[:1000], y[:1000])
         other = GradientBoostingRegressor(n_estimators=50, max_leaf_nodes=8, learning_rate=0.1, max_depth=None).fit(
             X[:1000], y[:1000]
         )
-        assert np.corrcoef(mine.predict(X[1000:]), other.predict(X[1000:]))[0, 1] > 0.999
-        assert mine.score(X[1000:], y[1000:]) == pytest.approx(r2_score(y[1000:], mine.predict(X[1000:])))
-        assert mine.score(X[1000:], y[1000:]) == pytest.approx(other.score(X[1000:], y[1000:]), abs=0.01)
+        assert np.corrcoef(model.predict(X[1000:]), other.predict(X[1000:]))[0, 1] > 0.999
+        assert model.score(X[1000:], y[1000:]) == pytest.approx(r2_score(y[1000:], model.predict(X[1000:])))
+        assert model.score(X[1000:], y[1000:]) == pytest.approx(other.score(X[1000:], y[1000:]), abs=0.01)
 
     def test_classifier_against_scikit_learn(self):
         rng = np.random.default_rng(1)
         X = rng.integers(0, 100, (1500, 4)).astype(np.float32)
         y = np.where(X[:, 0] + 20 * rng.normal(size=1500) > 60, 7.0, 3.0)
-        mine = MARTClassifier(40, 8, min_documents_in_leaf=1).fit(X[:1000], y[:1000])
+        model = MARTClassifier(40, 8, min_documents_in_leaf=1).fit(X[:1000], y[:1000])
         other = GradientBoostingClassifier(n_estimators=40, max_leaf_nodes=8, max_depth=None).fit(X[:1000], y[:1000])
-        assert mine.classes_.tolist() == [3, 7]
-        apart = np.abs(mine.predict_proba(X[1000:]) - other.predict_proba(X[1000:]))
-        assert np.median(apart) < 1e-9  # the same trees, but where two splits are equally good
-        assert apart.mean() < 0.01
-        assert mine.score(X[1000:], y[1000:]) == pytest.approx(other.score(X[1000:], y[1000:]), abs=0.01)
-        assert (mine.predict(X) == np.where(mine.decision_function(X) > 0, 7, 3)).all()
+        assert model.classes_.tolist() == [3, 7]
+        differences = np.abs(model.predict_proba(X[1000:]) - other.predict_proba(X[1000:]))
+        assert np.median(differences) < 1e-9  # the same trees, except if two splits are equally good
+        assert differences.mean() < 0.01
+        assert model.score(X[1000:], y[1000:]) == pytest.approx(other.score(X[1000:], y[1000:]), abs=0.01)
+        assert (model.predict(X) == np.where(model.decision_function(X) > 0, 7, 3)).all()
 
-    def test_sigma_changes_nothing_but_the_scale(self):
+    def test_sigma_changes_only_the_scale(self):
         rng = np.random.default_rng(2)
         X = rng.normal(size=(400, 3))
         y = (X[:, 0] + rng.normal(size=400) > 0.5).astype(float)
-        one, other = (MARTClassifier(20, 6, sigma=sigma).fit(X, y) for sigma in (1.0, 0.25))
-        assert np.allclose(one.decision_function(X), 0.25 * other.decision_function(X))
-        assert np.allclose(one.predict_proba(X), other.predict_proba(X))
+        model, other = (MARTClassifier(20, 6, sigma=sigma).fit(X, y) for sigma in (1.0, 0.25))
+        assert np.allclose(model.decision_function(X), 0.25 * other.decision_function(X))
+        assert np.allclose(model.predict_proba(X), other.predict_proba(X))
 
     def test_balanced_error(self):
         rng = np.random.default_rng(3)
@@ -146,10 +146,10 @@ class TestMART:
         train, test = slice(0, 2000), slice(2000, None)
 
         def error(model):  # FP/2n₋ + FN/2n₊
-            found = model.fit(X[train], y[train]).predict(X[test])
+            predicted = model.fit(X[train], y[train]).predict(X[test])
             return (
-                0.5 * ((found == 1) & (y[test] == 0)).sum() / (y[test] == 0).sum()
-                + 0.5 * ((found == 0) & (y[test] == 1)).sum() / (y[test] == 1).sum()
+                0.5 * ((predicted == 1) & (y[test] == 0)).sum() / (y[test] == 0).sum()
+                + 0.5 * ((predicted == 0) & (y[test] == 1)).sum() / (y[test] == 1).sum()
             )
 
         assert error(MARTClassifier(30, 4, balanced=True)) < error(MARTClassifier(30, 4)) - 0.1
@@ -172,25 +172,26 @@ class TestMcRank:
         assert np.diff(scores, axis=0).min() >= -1e-12
 
     def test_probabilities_and_expectations(self, data):
-        for expects, worth in (("relevance", lambda k: k), ("gain", lambda k: 2**k - 1)):
+        for expects, value in (("relevance", lambda k: k), ("gain", lambda k: 2**k - 1)):
             model = McRank(5, expects=expects).fit(data)
             shares = model.predict_proba(data)
             assert np.allclose(shares.sum(axis=1), 1)
             classes = np.unique(data.relevance)
-            assert np.allclose(model.predict(data), shares @ worth(classes.astype(float)))
+            assert np.allclose(model.predict(data), shares @ value(classes.astype(float)))
         assert isinstance(model.model_, ClassEnsemble)
         assert model.model_.trees.n_trees == 5 * len(classes)
         assert np.allclose(model.predict(data, n_trees=2), model.model_.truncate(2).predict(data.features))
 
-    def test_the_first_round_is_the_papers(self, data):
+    def test_the_first_round_is_that_of_the_paper(self, data):
         model = McRank(1, 4, 1.0).fit(data)
-        many = len(np.unique(data.relevance))
+        n_classes = len(np.unique(data.relevance))
         for k, part in enumerate(model.model_._ensembles):
             leaves = part.leaves(data.features)[:, 0]
-            y = (data.relevance == k) - 1 / many
+            y = (data.relevance == k) - 1 / n_classes
             for leaf in np.unique(leaves):
-                mine = y[leaves == leaf]
-                expected = (many - 1) / many * mine.sum() / (np.abs(mine) * (1 - np.abs(mine))).sum()
+                residuals = y[leaves == leaf]
+                sizes = np.abs(residuals)
+                expected = (n_classes - 1) / n_classes * residuals.sum() / (sizes * (1 - sizes)).sum()
                 assert part.predict(data.features)[leaves == leaf] == pytest.approx(expected)
 
     def test_stages_and_leaves(self, data):
@@ -203,7 +204,7 @@ class TestMcRank:
         assert leaves.shape == (len(data), 3 * len(model.classes_))
         assert np.array_equal(leaves, model.trees_.leaves(data))
 
-    def test_goes_on_from_a_checkpoint(self, data, valid, tmp_path):
+    def test_resumes_from_a_checkpoint(self, data, valid, tmp_path):
         whole = McRank(6).fit(data, valid=valid)
         McRank(4).fit(data, valid=valid, checkpoint=Checkpoint(tmp_path / "c", 2))
         resumed = McRank(6).fit(data, valid=valid, checkpoint=Checkpoint(tmp_path / "c", 2))
@@ -267,9 +268,9 @@ class TestGradient:
     def test_equal_lambdas_are_not_divided_by_rounding(self):
         rng = np.random.default_rng(0)
         y = (rng.random(400) < 0.1).astype(float)
-        given = RankingData(rng.normal(size=(400, 3)), y, qid=np.arange(400) // 4)
-        model = LambdaMART(10, objective="logistic", step="gradient").fit(given)
-        assert np.abs(model.predict(given)).max() < 10
+        sparse_labels = RankingData(rng.normal(size=(400, 3)), y, qid=np.arange(400) // 4)
+        model = LambdaMART(10, objective="logistic", step="gradient").fit(sparse_labels)
+        assert np.abs(model.predict(sparse_labels)).max() < 10
         alone = RankingData(rng.normal(size=(400, 3)), y, qid=np.arange(400))
         assert LambdaMART(5, objective="regression", step="gradient", split_fraction=1).fit(alone).model_.n_trees == 5
 
@@ -280,7 +281,7 @@ class TestGradient:
 
 
 class TestRounds:
-    def test_an_objective_that_changes_is_not_over_after_an_empty_tree(self, data):
+    def test_an_empty_tree_does_not_end_a_changing_objective(self, data):
         silent = data.replace(labels={"relevance": data.relevance, "clicks": np.zeros(len(data))})
         objective = Anneal(Pairwise(labels="clicks"), Lambda(), ExponentialShare(1.0))
         model = LambdaMART(5, objective=objective).fit(silent)
@@ -309,9 +310,9 @@ class TestRounds:
             LambdaMART(4, objective="preferences").fit(pairs[1], checkpoint=Checkpoint(tmp_path / "p", 1))
 
     def test_observers_may_keep_what_they_see(self, data):
-        kept = []
-        LambdaMART(3).fit(data, observers=[kept.append])
-        assert not np.array_equal(kept[0].scores, kept[2].scores)
+        rounds = []
+        LambdaMART(3).fit(data, observers=[rounds.append])
+        assert not np.array_equal(rounds[0].scores, rounds[2].scores)
 
 
 class TestArguments:
@@ -332,7 +333,7 @@ class TestArguments:
         ("arguments", "words"),
         [
             ({"valid": (1, 2, 3)}, "pass arrays as eval_set"), ({"valid": {"a": 3}}, "valid takes RankingData"),
-            ({"eval_set": "x"}, "pass RankingData as valid"), ({"eval_set": [3]}, "eval_set takes"),
+            ({"eval_set": "x"}, "pass any other data as valid"), ({"eval_set": [3]}, "eval_set takes"),
         ],
     )  # fmt: skip
     def test_validation_of_the_wrong_kind(self, data, arguments, words):
@@ -382,14 +383,14 @@ class TestClassesOfAnyKind:
 
     def test_validation_labels_are_mapped_as_well(self, data, valid):
         y, yv = (d.relevance > 1 for d in (data, valid))
-        found = [
+        histories = [
             MARTClassifier(5).fit(
                 data.features, y * s + o, qid=data.qid, eval_set=(valid.features, yv * s + o, valid.qid)
             ).history_["eval/ap"]
             for s, o in ((1, 0), (1.0, 1.0), (-1, 0))
         ]  # fmt: skip
-        assert found[0] == found[1]
-        assert found[2] != found[0]
+        assert histories[0] == histories[1]
+        assert histories[2] != histories[0]
         judge = (valid.features, valid.relevance, valid.qid)
         with pytest.raises(DataError, match="does not occur in the training data"):
             MARTClassifier(5).fit(data.features, y, qid=data.qid, eval_set=judge)

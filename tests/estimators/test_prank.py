@@ -1,4 +1,4 @@
-"""PRank: against a slow perceptron, the paper's lemma and mistake bound, online and as an estimator."""
+"""PRank: comparison with a slow perceptron, the paper's lemma and mistake bound, and tests as an estimator."""
 
 import pickle
 
@@ -18,7 +18,7 @@ from podium.models.archive import write_archive
 
 
 def prank_slowly(z, labels, k):
-    """w and b after each document, and the sum of |rank − label|, as in the paper's figure 2; labels from 1 to k."""
+    """Return w and b after each document, and the sum of |rank − label| (figure 2); labels are 1 to k."""
     w, b, loss, steps = np.zeros(z.shape[1]), [0.0] * (k - 1) + [np.inf], 0, []
     for x, y in zip(z, labels, strict=True):
         score = sum(float(weight * value) for weight, value in zip(w, x, strict=True))
@@ -76,7 +76,7 @@ class TestPerceptron:
 
     @given(st.integers(0, 2**32), st.integers(2, 6))
     def test_thresholds_stay_in_order(self, seed, k):
-        """Lemma 1; whatever the data and however far apart its values."""
+        """Lemma 1, for any data."""
         rng = np.random.default_rng(seed)
         perceptron = unscaled(k, 3)
         for _ in range(80):
@@ -86,7 +86,7 @@ class TestPerceptron:
 
     @given(st.integers(0, 2**32), st.integers(2, 5))
     def test_the_mistake_bound(self, seed, k):
-        """Theorem 2: Σ|rank − label| ≤ (k − 1)(R² + 1)/γ² on data that thresholds separate, however long it goes on."""
+        """Theorem 2: Σ|rank − label| ≤ (k − 1)(R² + 1)/γ² on separable data, for any number of passes."""
         rng = np.random.default_rng(seed)
         w, b = rng.normal(size=3), np.sort(rng.normal(size=k - 1))
         length = np.sqrt((w * w).sum() + (b * b).sum())
@@ -137,7 +137,7 @@ class TestEstimator:
         assert repr(loaded) == "OrdinalModel(8 of 8 features, 5 labels)"
         assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(valid), scores)
 
-    def test_goes_out_as_a_linear_model(self, data, tmp_path):
+    def test_exports_as_a_linear_model(self, data, tmp_path):
         model = PRank(epochs=2).fit(data)
         model.export(tmp_path / "m.txt", format="ranklib")
         again = podium.import_model(tmp_path / "m.txt", format="ranklib").predict(data)
@@ -182,11 +182,11 @@ class TestEstimator:
 
     def test_whole_weights(self, data):
         times = np.random.default_rng(0).integers(0, 3, len(data)).astype(float)
-        given = (data.features, data.relevance)
-        weighted = PRank(epochs=2).fit(*given, qid=data.qid, sample_weight=times)
+        arrays = (data.features, data.relevance)
+        weighted = PRank(epochs=2).fit(*arrays, qid=data.qid, sample_weight=times)
         assert weighted._perceptron.n_seen == 2 * times.sum()
         with pytest.raises(DataError, match=r"must be whole numbers below 2\^31, but one is 0\.5"):
-            PRank().fit(*given, qid=data.qid, sample_weight=times / 2)
+            PRank().fit(*arrays, qid=data.qid, sample_weight=times / 2)
 
     def test_labels(self, data):
         with pytest.raises(DataError, match="up to 1000 different labels"):
@@ -218,7 +218,7 @@ class TestPartialFit:
         turned = PRank().partial_fit(x[::-1], y[::-1], classes=range(5))
         assert turned.digest() != PRank().partial_fit(x, y, classes=range(5)).digest()
 
-    def test_goes_on_after_fit(self, data, valid):
+    def test_partial_fit_continues_after_fit(self, data, valid):
         model = PRank(epochs=3).fit(data)
         before, digest = model._perceptron.n_seen, model.digest()
         model.partial_fit(valid)
@@ -230,10 +230,10 @@ class TestPartialFit:
         names = [f"f{k}" for k in range(8)]
         named = RankingData(data.features, data.relevance, qid=data.qid, feature_names=names)
         turned = RankingData(data.features[:, ::-1], data.relevance, qid=data.qid, feature_names=names[::-1])
-        one, other = (PRank().partial_fit(named, classes=range(5)).partial_fit(d) for d in (named, turned))
-        assert one.digest() == other.digest()
+        same, other = (PRank().partial_fit(named, classes=range(5)).partial_fit(d) for d in (named, turned))
+        assert same.digest() == other.digest()
         bare = PRank().partial_fit(named, classes=range(5)).partial_fit(data.features, data.relevance)
-        assert bare.digest() == one.digest()
+        assert bare.digest() == same.digest()
         assert bare.model_.feature_names == tuple(names)
 
     def test_invalid_arguments(self, data):

@@ -12,7 +12,7 @@ from podium.objectives import Preferences
 
 
 def judged(seed: int, n_queries: int = 12) -> RankingData:
-    """Pairs of noisy judges, who contradict each other; no labels."""
+    """Return data with the pairs of noisy judges, who contradict each other, and without labels."""
     rng = np.random.default_rng(seed)
     n = 8 * n_queries
     X = rng.normal(size=(n, 3)).astype(np.float32)
@@ -52,7 +52,7 @@ def test_a_net_without_validation_data_is_measured_on_its_own_pairs():
 
 
 @given(st.data())
-def test_the_share_of_right_pairs_against_an_obvious_sum(draw):
+def test_the_share_of_right_pairs_equals_a_slow_sum(draw):
     pairs = st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
     chosen = [p for p in draw.draw(st.lists(pairs, min_size=1, max_size=8)) if p[0] != p[1]] or [(0, 1, 1.0)]
     scores = np.array(draw.draw(st.lists(st.integers(0, 2), min_size=6, max_size=6)), float)

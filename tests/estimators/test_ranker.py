@@ -47,11 +47,11 @@ def test_its_objective_follows_the_measure(data):
 
 
 def test_large_data_gets_larger_trees_and_steps(data, monkeypatch):
-    def settings(**own):
-        model = Ranker(**own, n_trees=1, patience=None).fit(data)
-        assert model.get_params()["n_leaves"] == own.get("n_leaves")
-        chosen = model._filled(len(data))
-        return chosen.n_leaves, chosen.learning_rate
+    def settings(**parameters):
+        model = Ranker(**parameters, n_trees=1, patience=None).fit(data)
+        assert model.get_params()["n_leaves"] == parameters.get("n_leaves")
+        with_defaults = model._with_defaults(len(data))
+        return with_defaults.n_leaves, with_defaults.learning_rate
 
     assert settings() == (15, 0.05)
     monkeypatch.setattr("podium.estimators.ranker.MANY_DOCUMENTS", len(data) - 1)
@@ -78,10 +78,10 @@ def test_the_curve_is_the_mean_over_queries_that_trees_have_not_seen(data):
         patience=6,
         verbose=0,
     )
-    found = rounds_by_folds(settings, data, 3)
+    result = rounds_by_folds(settings, data, 3)
     fold = folds_by_content(data, 3, 3)
-    curve = found.history["folds/ndcg@10"]
-    own = np.zeros(len(curve))
+    curve = result.history["folds/ndcg@10"]
+    expected = np.zeros(len(curve))
     for k in range(3):
         alone = Boosting(
             objective=Lambda(normalize=True),
@@ -89,11 +89,11 @@ def test_the_curve_is_the_mean_over_queries_that_trees_have_not_seen(data):
             n_trees=len(curve),
             verbose=0,
         ).fit(data.select(fold != k), {"v": data.select(fold == k)})
-        own += np.array(alone.history["v/ndcg@10"]) * (fold == k).sum() / len(fold)
-    assert curve == pytest.approx(own.tolist(), abs=1e-12)
-    assert found.best_iteration == int(np.argmax(curve))
+        expected += np.array(alone.history["v/ndcg@10"]) * (fold == k).sum() / len(fold)
+    assert curve == pytest.approx(expected.tolist(), abs=1e-12)
+    assert result.best_iteration == int(np.argmax(curve))
     assert len(curve) in (20, 24)
-    assert len(curve) == 24 or len(curve) - 1 - found.best_iteration >= 6
+    assert len(curve) == 24 or len(curve) - 1 - result.best_iteration >= 6
 
 
 def test_without_validation_data_all_data_is_trained_on(data):
@@ -152,7 +152,7 @@ def test_progress_counts_no_more_trees_than_there_are(data, capsys):
 
 
 def test_trees_that_end_early_keep_their_value(data):
-    """Labels that do not differ leave nothing to learn: every run ends, and so does cross-validation."""
+    """From equal labels nothing can be learnt; every run and cross-validation still end."""
     flat = data.replace(relevance=np.ones(len(data)))
     settings = Boosting(objective=Lambda(), n_trees=50, verbose=0)
     assert rounds_by_folds(settings, flat, 2) == RoundsByFolds(0, {"folds/ndcg@10": [1.0] * 20}, 1.0)
@@ -172,10 +172,10 @@ def products():
 
 
 @pytest.mark.parametrize("kind", ["products", "data"])
-def test_all_features_where_unseen_queries_say_clearly_that_half_are_too_few(kind, request, monkeypatch):
+def test_all_features_are_used_if_they_are_clearly_better_on_unseen_queries(kind, request, monkeypatch):
     monkeypatch.setattr("podium.boosting.folds.TRIED_ROUNDS", 10)
-    found = request.getfixturevalue(kind)
-    data = found[0] if kind == "products" else found
+    fixture = request.getfixturevalue(kind)
+    data = fixture[0] if kind == "products" else fixture
     fold, gains = folds_by_content(data, 3, 0), []
     for k in range(3):
         seen, unseen = data.select(fold != k), data.select(fold == k)
@@ -199,7 +199,7 @@ def test_all_features_where_unseen_queries_say_clearly_that_half_are_too_few(kin
     assert model.history_ == same.history_
 
 
-def test_validation_data_says_which_share_of_features_is_better(products):
+def test_validation_data_decides_the_share_of_features(products):
     train, valid = products
     model = Ranker(**SMALL).fit(train, valid=valid)
     assert model.feature_fraction_ == 1.0
@@ -218,7 +218,7 @@ def test_gains_are_clear_by_their_standard_error():
     assert not _is_clear(-np.ones(3))
 
 
-def test_a_run_that_uses_all_trees_says_so(data, valid):
+def test_a_run_that_uses_all_trees_warns(data, valid):
     for sets in ({}, {"valid": valid}):
         with pytest.warns(PodiumWarning, match=r"the run ended with n_trees=8, and \d trees were best so far"):
             Ranker(**SMALL | {"n_trees": 8}).fit(data, **sets)

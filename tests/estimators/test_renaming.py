@@ -1,4 +1,4 @@
-"""Models depend on what documents are: neither names nor the order of rows play a part."""
+"""Models depend on the content of documents, not on names or the order of rows."""
 
 import numpy as np
 import pytest
@@ -26,21 +26,21 @@ SAMPLED = {"n_trees": 4, "n_leaves": 5, "document_fraction": 0.7, "query_fractio
 NET = {"hidden": (3,), "epochs": 2, "batch_queries": 4}
 
 
-def made(seed: int, n_queries: int = 24) -> RankingData:
-    """Documents with few different features, so that some rows, and some whole queries, are equal."""
+def random_documents(seed: int, n_queries: int = 24) -> RankingData:
+    """Return documents with few different features, so that some rows and some whole queries are equal."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, n_queries)
     qid = np.repeat(np.arange(n_queries), sizes)
     features = rng.integers(0, 6, (len(qid), 4)).astype(np.float32)
     relevance = np.clip(features[:, 0] - rng.integers(0, 4, len(qid)), 0, 3).astype(np.float32)
-    features = np.concatenate([features, features[qid == 1]])  # query 1 comes twice
+    features = np.concatenate([features, features[qid == 1]])  # query 1 occurs twice
     relevance = np.concatenate([relevance, relevance[qid == 1]])
     qid = np.concatenate([qid, np.full((qid == 1).sum(), n_queries)])
     return RankingData(features, relevance, qid=qid, document_ids=np.arange(len(qid)))
 
 
 def renamed(data: RankingData, seed: int) -> RankingData:
-    """The same documents in another order, and all names new."""
+    """Return the same documents in another order and with other names."""
     rng = np.random.default_rng(seed)
     new = rng.permutation(10 * data.n_queries)[: data.n_queries]
     names = dict(zip(data.query_ids.tolist(), [f"q{number}" for number in new], strict=True))
@@ -77,13 +77,13 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_names_and_the_order_of_rows_do_not_matter(name):
-    data = made(3)
+    data = random_documents(3)
     assert MODELS[name](data).model_.digest() == MODELS[name](renamed(data, 5)).model_.digest()
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_names_of_features_do_not_matter_in_training(name):
-    data = made(3)
+    data = random_documents(3)
     named = data.replace(feature_names=["d", "a", "c", "b"])
     scores = [MODELS[name](part).model_.predict(data.features) for part in (data, named)]
     assert np.array_equal(*scores)
@@ -91,8 +91,8 @@ def test_names_of_features_do_not_matter_in_training(name):
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
-def test_chances_follow_the_content(first, second):
-    data, other = made(first), renamed(made(first), second)
+def test_random_numbers_depend_on_content_alone(first, second):
+    data, other = random_documents(first), renamed(random_documents(first), second)
     for purpose in ("0/1/documents", "7/queries"):
         a, b = ContentRandom(data), ContentRandom(other)
         assert sorted(a.of_documents(purpose)) == sorted(b.of_documents(purpose))
@@ -121,22 +121,22 @@ def test_queries_of_equal_features_are_numbered_by_the_rest_of_their_content():
     assert query_keys(data).tolist() == query_keys(swapped).tolist()[::-1]
 
 
-def test_a_checkpoint_does_not_know_names_of_queries_and_documents(tmp_path):
+def test_a_checkpoint_does_not_depend_on_names(tmp_path):
     from podium.boosting import Checkpoint
 
-    data, settings = made(1), {"n_leaves": 4, "min_documents_in_leaf": 2, "document_fraction": 0.8}
+    data, settings = random_documents(1), {"n_leaves": 4, "min_documents_in_leaf": 2, "document_fraction": 0.8}
     LambdaMART(n_trees=2, **settings).fit(data, checkpoint=Checkpoint(tmp_path / "c.podium", every=1))
     resumed = LambdaMART(n_trees=4, **settings)
     resumed.fit(renamed(data, 2), checkpoint=Checkpoint(tmp_path / "c.podium", every=1))
     assert resumed.digest() == LambdaMART(n_trees=4, **settings).fit(data).digest()
 
 
-def test_members_of_a_committee_are_weighed_alike_in_any_order_of_rows():
+def test_weights_of_a_committee_do_not_depend_on_the_order_of_rows():
     """Few trees and few values leave many documents of the validation queries tied."""
-    data = made(8)
-    chosen = {"members": [("xendcg", 2), ("lambda(ndcg)", 2)], "n_trees": 2, "patience": None, "n_folds": 2}
-    whole = Committee(**chosen, min_documents_in_leaf=9).fit(data)
+    data = random_documents(8)
+    settings = {"members": [("xendcg", 2), ("lambda(ndcg)", 2)], "n_trees": 2, "patience": None, "n_folds": 2}
+    whole = Committee(**settings, min_documents_in_leaf=9).fit(data)
     for seed in range(4):
-        other = Committee(**chosen, min_documents_in_leaf=9).fit(renamed(data, seed))
+        other = Committee(**settings, min_documents_in_leaf=9).fit(renamed(data, seed))
         assert other.values_ == whole.values_
         assert other.digest() == whole.digest()

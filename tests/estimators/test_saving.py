@@ -1,4 +1,4 @@
-"""Saved estimators come back as they were; what is not data gives the bare model."""
+"""Saved estimators are restored; if a parameter is code, the file only gives the model."""
 
 import json
 import subprocess
@@ -49,15 +49,15 @@ def valid():
     return podium.artificial(10, documents=12, features=4, part="valid").replace(feature_names=tuple("abcd"))
 
 
-def same(one, two):
-    if isinstance(one, np.ndarray):
-        return isinstance(two, np.ndarray) and one.dtype == two.dtype and np.array_equal(one, two)
-    return type(one) is type(two) and one == two
+def same(a, b):
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b)
+    return type(a) is type(b) and a == b
 
 
 @pytest.mark.filterwarnings("ignore::podium.errors.PodiumWarning")  # few trees
 @pytest.mark.parametrize("kind", RANKERS)
-def test_estimators_come_back(kind, data, valid, tmp_path):
+def test_estimators_are_restored(kind, data, valid, tmp_path):
     if kind == "net":
         pytest.importorskip("torch")
     ranker = RANKERS[kind]().fit(data, valid=valid)
@@ -66,7 +66,7 @@ def test_estimators_come_back(kind, data, valid, tmp_path):
     assert type(loaded) is type(ranker)
     parameters = ranker.get_params(deep=False) | {"verbose": None}
     assert {name: same(value, loaded.get_params(deep=False)[name]) for name, value in parameters.items()} == (
-        dict.fromkeys(parameters, True) | ({"max_delta_step": False} if kind == "graded" else {})  # a float of NumPy's
+        dict.fromkeys(parameters, True) | ({"max_delta_step": False} if kind == "graded" else {})  # a NumPy float
     )
     fitted = {name: value for name, value in vars(ranker).items() if name.endswith("_") and name != "model_"}
     assert {"history_", "best_iteration_", "n_features_in_", "feature_names_in_"} <= set(fitted)
@@ -88,7 +88,7 @@ def test_estimators_come_back(kind, data, valid, tmp_path):
         assert bare.digest() == ranker.digest()
 
 
-def test_classes_of_a_classifier_come_back(data, tmp_path):
+def test_classes_of_a_classifier_are_restored(data, tmp_path):
     labels = np.where(data.relevance > 1, "good", "bad")
     model = podium.MARTClassifier(n_trees=2, n_leaves=3).fit(data.features, labels)
     model.save(tmp_path / "m.podium")
@@ -114,7 +114,7 @@ class OwnRanker(LambdaMART):
         (OwnRanker(**FEW), "OwnRanker is not a Podium class"),
     ],
 )
-def test_what_is_not_data_gives_the_model_with_a_warning(ranker, words, data, tmp_path):
+def test_an_estimator_with_code_gives_the_model_with_a_warning(ranker, words, data, tmp_path):
     ranker.fit(data).save(tmp_path / "m.podium")
     with pytest.warns(PodiumWarning, match=f"loaded the model instead of its estimator: {words}"):
         loaded = podium.load(tmp_path / "m.podium")
@@ -122,7 +122,7 @@ def test_what_is_not_data_gives_the_model_with_a_warning(ranker, words, data, tm
     assert podium.models.load_model(tmp_path / "m.podium").digest() == ranker.digest()
 
 
-def test_a_submodel_that_is_a_model_comes_back(data, tmp_path):
+def test_a_submodel_that_is_a_model_is_restored(data, tmp_path):
     linear = podium.LinearRanker(n_iterations=2).fit(data)
     ranker = LambdaMART(**FEW, submodel=linear).fit(data)
     ranker.save(tmp_path / "m.podium")
@@ -152,7 +152,7 @@ def test_a_loaded_estimator_works_in_place_of_a_model(data, valid, tmp_path):
     assert podium.models.refit_weights(loaded, valid).digest() == podium.models.refit_weights(bare, valid).digest()
 
 
-def test_prank_does_not_forget_silently(data, tmp_path):
+def test_a_loaded_prank_refuses_to_continue(data, tmp_path):
     podium.PRank(epochs=1).fit(data).save(tmp_path / "m.podium")
     loaded = podium.load(tmp_path / "m.podium")
     with pytest.raises(DataError, match="a loaded PRank cannot continue to learn"):

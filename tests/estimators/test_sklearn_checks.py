@@ -51,7 +51,7 @@ EXPECTED = {
 
 
 def of_one_query(cls):
-    """Return a subclass for which all rows are one query: the checks do not know of query ids, nor PRank's classes."""
+    """Return a subclass for which all rows are one query: the checks pass no query ids, and no classes to PRank."""
     n_queries = 2 if cls is podium.Committee else 1  # which is trained on some queries and weighed on others
 
     def query(X):
@@ -74,7 +74,8 @@ def of_one_query(cls):
 
 def test_no_public_estimator_is_left_out():
     public = {name: getattr(podium.estimators, name) for name in podium.estimators.__all__}
-    estimators = {name for name, one in public.items() if isinstance(one, type) and issubclass(one, BaseEstimator)}
+    classes = {name: value for name, value in public.items() if isinstance(value, type)}
+    estimators = {name for name, cls in classes.items() if issubclass(cls, BaseEstimator)}
     assert estimators == set(SETTINGS)
 
 
@@ -86,7 +87,8 @@ def test_checks_of_scikit_learn(name):
     cls = getattr(podium.estimators, name)
     model = (of_one_query(cls) if getattr(cls, "_needs_queries", True) else cls)(**SETTINGS[name])
     results = check_estimator(model, expected_failed_checks=OF_ALL | EXPECTED.get(name, {}), on_fail=None)
-    failed = [(one["check_name"], str(one["exception"])[:150]) for one in results if one["status"] == "failed"]
+    failures = [result for result in results if result["status"] == "failed"]
+    failed = [(result["check_name"], str(result["exception"])[:150]) for result in failures]
     assert not failed, "\n".join(map(str, failed))
-    failing = {one["check_name"] for one in results if one["status"] == "xfail"}
+    failing = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert set(EXPECTED.get(name, {})) <= failing, "a check that passes needs no reason"

@@ -1,4 +1,4 @@
-"""Options of tree growth, on models as they are trained: what they promise, and what LightGBM and CatBoost grow."""
+"""Options of tree growth in trained models: what they promise, and what LightGBM and CatBoost grow."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def trees_of(model):
 
 
 def paths(tree, node=0, above=()):
-    """The features on the way to each leaf."""
+    """Return the features on the path to each leaf."""
     if node < 0 or not len(tree.feature):
         return [above]
     below = (*above, int(tree.feature[node]))
@@ -53,7 +53,7 @@ def test_neither_threads_nor_rows_nor_a_folder_of_bins_matter(train, options, tm
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_option_has_its_effect(train, name):
-    """In the presence of the others, so that one kernel is compiled for all."""
+    """All options are set, so that one kernel is compiled for all cases."""
     without = {"l1": TINY, "interaction_constraints": [list(range(6))], "feature_fraction_per_node": 1.0}
     changed = OPTIONS | {name: without.get(name, 0.0)}
     assert LambdaMART(**SMALL, **changed).fit(train).digest() != LambdaMART(**SMALL, **OPTIONS).fit(train).digest()
@@ -101,7 +101,7 @@ def test_the_levels_of_a_symmetric_tree_have_one_split_each(train, monotone):
 
 
 def test_l1_shrinks_leaf_values(train):
-    """In the kernel that grows a tree, and in Python, which a sample of documents needs."""
+    """Both in the kernel that grows a tree and in Python, which samples of documents need."""
     assert [shrunk(g, 2.0) for g in (-5.0, -2.0, -1.0, 0.0, 1.5, 3.0)] == [-3.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     growth = GrowthParameters(n_leaves=4, l1=0.3, l2=0.5, interaction_constraints=(tuple(range(6)),))
     run = Boosting(n_trees=1, growth=growth, step=Newton(l1=0.3, l2=0.5), learning_rate=1.0)
@@ -143,7 +143,7 @@ def regression():
     ids=str,
 )  # fmt: skip
 def test_lightgbm_grows_the_same_tree(regression, options):
-    """LightGBM does not try a feature without a gain again further down, which shows in other trees than these."""
+    """LightGBM does not try a feature without gain again further down; that makes no difference in these trees."""
     lightgbm = pytest.importorskip("lightgbm")
     x, y, weights = regression
     params = {

@@ -1,4 +1,4 @@
-"""AdaRank and RankBoost: against the algorithms of the papers, written down once more, and as estimators."""
+"""AdaRank and RankBoost: comparison with slow versions of the papers' algorithms, and tests as estimators."""
 
 import math
 
@@ -25,7 +25,7 @@ def valid():
 
 
 def ada_rank_slowly(data, measure, rounds, repeats):
-    """Weights of the standardized features after some rounds: fig. 1 of Xu and Li, with falling features, too."""
+    """Return the weights of the standardized features after some rounds: fig. 1 of Xu and Li, also in falling order."""
     design = DesignMatrix(data, 1)
     z = (data.features.astype(float) - design.means) * design.scales
 
@@ -36,15 +36,15 @@ def ada_rank_slowly(data, measure, rounds, repeats):
     u = np.ones(data.n_queries) if data.query_weights is None else data.query_weights.astype(float)
     p = u / u.sum()
     for _ in range(rounds):
-        best, chosen = -np.inf, None
+        best, selected = -np.inf, None
         for k in range(data.n_features):
             for sign in (1, -1):
                 value = sum(share * e for share, e in zip(p, measured(sign * z[:, k]), strict=True))
                 if value > best + 1e-12 and (repeats or k != before):
-                    best, chosen = value, (k, sign)
+                    best, selected = value, (k, sign)
         alpha = 0.5 * math.log(sum(p * (1 + best)) / sum(p * (1 - best)))
-        weights[chosen[0]] += alpha * chosen[1]
-        before, p = chosen[0], u * np.exp(-measured(z @ weights))
+        weights[selected[0]] += alpha * selected[1]
+        before, p = selected[0], u * np.exp(-measured(z @ weights))
         p = p / p.sum()
     return weights * design.scales
 
@@ -53,15 +53,15 @@ class TestAdaRank:
     @pytest.mark.parametrize("measure", ["ndcg@10", "ap"])
     def test_equals_the_algorithm(self, data, measure):
         weighted = data.replace(query_weights=np.random.default_rng(0).random(40) + 0.5)
-        for given in (data, weighted):
+        for documents in (data, weighted):
             for rounds in (1, 2, 6):
-                model = AdaRank(measure, n_iterations=rounds).fit(given)
-                assert model.coef_ == pytest.approx(ada_rank_slowly(given, measure, rounds, False), rel=1e-9)
+                model = AdaRank(measure, n_iterations=rounds).fit(documents)
+                assert model.coef_ == pytest.approx(ada_rank_slowly(documents, measure, rounds, False), rel=1e-9)
         published = AdaRank.as_published(measure=measure, n_iterations=2).fit(data)
         assert published.coef_ == pytest.approx(ada_rank_slowly(data, measure, 2, True), rel=1e-9)
         assert isinstance(published.model_, LinearModel)
 
-    def test_one_feature_that_is_taken_twice_ends_training(self, data, valid):
+    def test_training_ends_when_one_feature_is_best_twice(self, data, valid):
         strong = data.relevance[:, None] + np.random.default_rng(0).normal(size=(len(data), 3)) * [0.1, 9, 9]
         alone = RankingData(strong, data.relevance, qid=data.qid)
         model = AdaRank.as_published().fit(alone, valid=alone)
@@ -93,7 +93,7 @@ class TestAdaRank:
 
 
 def rank_boost_slowly(data, rounds):
-    """Scores after some rounds: pairs with weights D, all thresholds of all features."""
+    """Return the scores after some rounds: pairs with weights D, all thresholds of all features."""
     x = np.asarray(data.features, float)
     pairs = [(i, j) for q in range(data.n_queries) for i in data.rows(q) for j in data.rows(q)
              if data.relevance[i] > data.relevance[j]]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Weighted documents are repeated ones, and models of single documents stop by their own loss."""
+"""Weighted documents count like repeated ones, and models of single documents stop by their loss."""
 
 import numpy as np
 import pytest
@@ -37,9 +37,9 @@ MODELS = {
 }
 
 
-def assert_same_trees(one, other):
-    assert one.n_trees == other.n_trees
-    for a, b in ((one.tree(k), other.tree(k)) for k in range(one.n_trees)):
+def assert_same_trees(model, other):
+    assert model.n_trees == other.n_trees
+    for a, b in ((model.tree(k), other.tree(k)) for k in range(model.n_trees)):
         assert np.array_equal(a.feature, b.feature)
         assert np.array_equal(a.threshold, b.threshold)
         assert np.allclose(a.leaf_value, b.leaf_value, rtol=1e-6, atol=1e-9)
@@ -142,29 +142,29 @@ def test_a_classifier_stops_by_its_loss(balanced):
 
 
 def test_a_classifier_is_watched_by_its_error_rate():
-    """[B] 6.1: FP/2n₋ + FN/2n₊, as well as the plain share of errors."""
+    """[B] 6.1: FP/2n₋ + FN/2n₊, and the share of errors."""
     X, y = noisy(0, 300)
     U, v = noisy(1, 200)
     y, v = y > 1.2, v > 1.2  # unbalanced
     rates = [ErrorRate(), ErrorRate(balanced=True)]
     model = MARTClassifier(20, 8, 0.3, balanced=True, metrics=rates).fit(X, y, eval_set=(U, v))
-    found = model.predict(U)
-    false_positives, false_negatives = (found & ~v).sum(), (~found & v).sum()
+    predicted = model.predict(U)
+    false_positives, false_negatives = (predicted & ~v).sum(), (~predicted & v).sum()
     assert false_positives != false_negatives
     at = model.best_iteration_
-    assert model.history_["eval/error_rate"][at] == pytest.approx((found != v).mean())
+    assert model.history_["eval/error_rate"][at] == pytest.approx((predicted != v).mean())
     balanced = false_positives / (2 * (~v).sum()) + false_negatives / (2 * v.sum())
     assert model.history_["eval/balanced_error_rate"][at] == pytest.approx(balanced)
-    assert balanced == pytest.approx(1 - balanced_accuracy_score(v, found))
+    assert balanced == pytest.approx(1 - balanced_accuracy_score(v, predicted))
     weights = np.arange(200) % 3
-    kept = np.repeat(np.arange(200), weights)
+    rows = np.repeat(np.arange(200), weights)
     scores, labels = model.decision_function(U), v.astype(np.float64)
     weighted = [rate.loss(labels[weights > 0], scores[weights > 0], weights[weights > 0]) for rate in rates]
-    repeated = [rate.loss(labels[kept], scores[kept], np.ones(len(kept))) for rate in rates]
+    repeated = [rate.loss(labels[rows], scores[rows], np.ones(len(rows))) for rate in rates]
     assert weighted == pytest.approx(repeated)
 
 
-def test_losses_are_no_measures_of_ranks():
+def test_losses_are_not_ranking_measures():
     data = RankingData(np.ones((2, 1)), [0, 1], qid=[1, 1])
     assert str(LogLoss(sigma=2.0, balanced=True)) == "log_loss"
     with pytest.raises(Exception, match="cannot be computed from labels by rank"):
@@ -186,7 +186,7 @@ def test_losses_are_no_measures_of_ranks():
     ids=["Ranker", "Committee", "cross_validate", "tune"],
 )
 @pytest.mark.parametrize("weigh", ["queries", "documents"])
-def test_folds_of_which_one_has_all_the_weight_are_refused_with_the_reason(fit, weigh):
+def test_folds_are_refused_if_one_has_all_the_weight(fit, weigh):
     data = podium.artificial(20, features=4)
     of_queries = (np.arange(20) == 3).astype(float)
     weights = {"query_weights": of_queries, "document_weights": of_queries[data.query_of_row]}

@@ -1,4 +1,4 @@
-"""scikit-learn's inspection and scorers with rankers, and folds that cut through queries."""
+"""scikit-learn's inspection and scorers with rankers, and folds that split queries."""
 
 import pickle
 import warnings
@@ -41,18 +41,18 @@ def test_partial_dependence(data, model):
 
 def test_permutation_importance(data, model):
     scorer = make_scorer(query_score, qid=data.qid)
-    found = permutation_importance(model, data.features, data.relevance, scoring=scorer, n_repeats=2, random_state=0)
+    result = permutation_importance(model, data.features, data.relevance, scoring=scorer, n_repeats=2, random_state=0)
     unused = model.feature_importances_ == 0
-    assert (found.importances_mean[unused] == 0).all()
-    assert found.importances_mean.max() > 0.01
+    assert (result.importances_mean[unused] == 0).all()
+    assert result.importances_mean.max() > 0.01
     base = model.score(data)
     rows = data.features.copy()
     rows[:, 1] = np.random.default_rng(0).permutation(rows[:, 1])
     assert scorer(model, rows, data.relevance) < base
     frame = pd.DataFrame(data.features).add_prefix("f").assign(qid=data.qid)  # no scorer: `score` finds the queries
     named = LambdaMART(**SMALL).fit(frame, data.relevance)
-    found = permutation_importance(named, frame, data.relevance, n_repeats=1, random_state=0)
-    assert found.importances_mean[:5].max() > 0.01
+    result = permutation_importance(named, frame, data.relevance, n_repeats=1, random_state=0)
+    assert result.importances_mean[:5].max() > 0.01
     with pytest.raises(DataError, match=r"there are 300 labels, but qid has 600 rows.*set_score_request\(qid=True\)"):
         permutation_importance(model, data.features, data.relevance, scoring=scorer, max_samples=0.5)
 
@@ -108,7 +108,7 @@ class TestSplitQueries:
                 LambdaMART(**SMALL), data.features, data.relevance, cv=cv, params=params, return_train_score=True
             )
 
-    def test_numbers_that_two_sets_share_are_no_queries_that_were_cut(self, model):
+    def test_two_sets_may_number_their_queries_alike(self, model):
         other = podium.artificial(12, documents=15, features=5, part="test")
         for renumbered in (
             other,
@@ -117,8 +117,8 @@ class TestSplitQueries:
         ):
             model.score(renumbered)
 
-    def test_what_is_not_noticed(self, data):
-        """Shuffled rows cut nearly every query, like two data sets that number their queries alike."""
+    def test_folds_that_cut_most_queries_are_not_noticed(self, data):
+        """Shuffled rows split nearly every query, like two data sets that number their queries in the same way."""
         with sklearn.config_context(enable_metadata_routing=True):
             cv = KFold(3, shuffle=True, random_state=0)
             cross_validate(LambdaMART(**SMALL), data.features, data.relevance, cv=cv, params={"qid": data.qid})

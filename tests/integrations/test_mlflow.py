@@ -17,7 +17,7 @@ TRAIN, VALID = podium.artificial(20, features=4), podium.artificial(10, features
 
 @pytest.fixture
 def mlflow(tmp_path, monkeypatch):
-    """The library, with runs in a folder of the test, and nothing that logs afterwards."""
+    """Yield the library, with runs in a folder of the test; later fits are not logged."""
     library = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     before = library.get_tracking_uri()
@@ -52,7 +52,7 @@ def test_models_are_saved_loaded_and_served(mlflow, tmp_path):
     assert f"podium=={podium.__version__}" in (tmp_path / "saved" / "requirements.txt").read_text()
 
 
-def test_models_of_others_are_refused(mlflow, tmp_path):
+def test_models_of_other_flavours_are_refused(mlflow, tmp_path):
     class Other(mlflow.pyfunc.PythonModel):
         def predict(self, context, model_input: list[str]):
             return model_input
@@ -79,9 +79,9 @@ def test_fits_log_themselves(mlflow):
     assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["report.html"]
     (logged,) = mlflow.search_logged_models(output_format="list")
     assert flavour.load_model(logged.model_uri).digest() == model.digest()
-    with mlflow.start_run() as own:
+    with mlflow.start_run() as run:
         podium.AdditiveGroves(1, 1, 0.5, verbose=0).fit(TRAIN)  # no rounds, no validation data
-    assert client.get_run(own.info.run_id).data.tags["estimator"] == "AdditiveGroves"
+    assert client.get_run(run.info.run_id).data.tags["estimator"] == "AdditiveGroves"
     flavour.autolog(disable=True)
     ranker().fit(TRAIN)
     assert len(runs_of(mlflow)) == 2

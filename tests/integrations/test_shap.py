@@ -1,4 +1,4 @@
-"""SHAP's explainers on Podium's models give what `explain` gives."""
+"""SHAP's explainers give the same contributions as `explain`."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The search for parameters: never worse than the default, the same for any threads, resumable, and honest."""
+"""The search for parameters: never worse than the default, reproducible with any threads, and resumable."""
 
 import json
 
@@ -54,8 +54,8 @@ def test_the_best_trial_is_what_the_estimator_gives(tuning, data, valid):
     complete = [t for t in tuning.trials if t.state == "complete"]
     assert tuning.best.means["ndcg@10"] == max(t.means["ndcg@10"] for t in complete)
     assert tuning.trials[0].parameters == {"n_leaves": 4, "learning_rate": 0.1}
-    own = LambdaMART(12, 4, min_documents_in_leaf=3, patience=50).fit(data, valid=valid)
-    assert tuning.trials[0].means["ndcg@10"] == pytest.approx(max(own.history_["valid/ndcg@10"]), abs=1e-12)
+    model = LambdaMART(12, 4, min_documents_in_leaf=3, patience=50).fit(data, valid=valid)
+    assert tuning.trials[0].means["ndcg@10"] == pytest.approx(max(model.history_["valid/ndcg@10"]), abs=1e-12)
     again = tuning.estimator.fit(data)
     assert again.n_trees_ == tuning.best.rounds
     assert podium.evaluate(valid, again, "ndcg@10").means["ndcg@10"] == pytest.approx(tuning.best.means["ndcg@10"])
@@ -68,7 +68,7 @@ def test_the_number_of_threads_and_the_order_of_rows_do_not_matter(tuning, data,
     assert shown(tuned(data, valid, seed=1)) != shown(tuning)
 
 
-def test_a_search_goes_on_where_it_was_broken_off(tuning, data, valid, tmp_path, monkeypatch):
+def test_an_interrupted_search_resumes(tuning, data, valid, tmp_path, monkeypatch):
     path = tmp_path / "trials.jsonl"
     seen = []
 
@@ -84,7 +84,7 @@ def test_a_search_goes_on_where_it_was_broken_off(tuning, data, valid, tmp_path,
             tuned(data, valid, path=path)
     assert shown(tuned(data, valid, path=path)) == shown(tuning)
     assert all(json.loads(line) for line in path.read_text().splitlines())
-    assert len(tuned(data, valid, path=path, n_trials=12).trials) == 12  # goes on
+    assert len(tuned(data, valid, path=path, n_trials=12).trials) == 12  # two more
     with pytest.raises(DataError, match=r"trials of another search; data differ"):
         tuned(valid, valid, path=path)
     path.write_text("no trials\n")

@@ -1,4 +1,4 @@
-"""The kinds of clusters, and the choice of one by name, by data or by address."""
+"""The kinds of clusters, and how one is chosen: by name, by data or by address."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def engine_class(name: str) -> type[Engine]:
 
 
 def cluster_for(X: Any) -> str:
-    """Return the name of the cluster that documents belong to, or that this process is connected to.
+    """Return the name of the cluster that documents are on, or that this process is connected to.
 
     Raises:
-        DataError: if the documents do not belong to a cluster, and this process is not connected to exactly one.
+        DataError: if the documents are not on a cluster, and this process is not connected to exactly one.
 
     """
     package = type(X).__module__.partition(".")[0]
@@ -88,7 +88,7 @@ def cluster_for(X: Any) -> str:
 
 @contextmanager
 def connected(address: str) -> Iterator[dict[str, Any]]:
-    """Connect to the cluster at an address for the length of the block, and yield the arguments of `fit` for it.
+    """Connect to the cluster at an address until the block ends, and yield the arguments of `fit` for it.
 
     >>> with connected("nowhere"):
     ...     pass
@@ -109,5 +109,6 @@ def cluster_at(address: str) -> str:
 
 
 def _names() -> str:
+    """Return the names of all kinds of clusters, for messages."""
     *first, last = map(repr, CLUSTERS)
     return f"{', '.join(first)} or {last}"

@@ -2,13 +2,14 @@
 
 Sources are Dask futures. Each worker holds its documents in an actor. Calling an actor's method directly on its worker
 takes a millisecond or two, because it adds no task to the scheduler's graph. The client asks all workers at the same
-time and merges their answers. Workers never wait for each other, so a lost worker only blocks the client, which checks
-the workers while it waits.
+time and merges their answers. Workers never wait for each other. So if one is lost, only the client waits for it, and
+checks the workers meanwhile.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import pickle
 import sys
 import time
@@ -29,7 +30,8 @@ from podium.distributed.engine import (
     Engine,
     Placement,
     WorkerLostError,
-    without_workers,
+    no_workers_error,
+    pack_once,
 )
 from podium.distributed.holder import Calls, Holder
 from podium.distributed.sources import Columns, DerivedSource, Source, empty_data, frame_to_data
@@ -42,15 +44,15 @@ SECONDS_TO_CONNECT = 30.0
 
 
 class HolderActor(Holder):
-    """A `Holder` whose methods Dask calls."""
+    """A `Holder` as a Dask actor."""
 
     def ping(self) -> None:
-        """Do nothing; an answer shows that direct calls arrive."""
+        """Do nothing; an answer shows that the client can call the worker directly."""
 
     def run_packed(self, message: bytes) -> Any:
         """Return the answer to pickled calls, or the error that they raise.
 
-        The caller could not distinguish a raised error from a failed connection.
+        Raised errors look like failed connections to the caller, so this method returns them.
         """
         try:
             return self.run(import_library("dask").protocol.pickle.loads(message))
@@ -107,8 +109,8 @@ class DaskEngine(Engine):
             with (
                 distributed.LocalCluster(
                     n_workers=n_workers, threads_per_worker=n_threads, dashboard_address=None
-                ) as here,
-                distributed.Client(here) as client,
+                ) as cluster,
+                distributed.Client(cluster) as client,
             ):
                 yield {"client": client}
             return
@@ -140,7 +142,7 @@ class DaskEngine(Engine):
         try:
             self.client.submit(int, pure=False).result(timeout=seconds)
         except TimeoutError as error:
-            raise without_workers(seconds) from error
+            raise no_workers_error(seconds) from error
 
     # --- sources
 
@@ -172,14 +174,14 @@ class DaskEngine(Engine):
         if id(source) in self._futures:
             return self._futures[id(source)][1]
         if isinstance(source, list):
-            return [self._delayed(one) for one in source]
+            return [self._delayed(entry) for entry in source]
         if isinstance(source, DerivedSource):
             value = delayed(source.function, pure=False)(*map(self._delayed, source.arguments))
         elif isinstance(source, RankingData):  # a task, so that Dask repeats it if its worker is lost
             value = self.submit(pickle.loads, pickle.dumps(source))
         else:
             return source
-        self._futures[id(source)] = source, value  # so that a source of several others is computed once
+        self._futures[id(source)] = source, value  # sources that others share are computed once
         return value
 
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -194,8 +196,8 @@ class DaskEngine(Engine):
 
         values = [self._delayed(source) for source in sources]
         lazy = [value for value in values if is_dask_collection(value)]
-        computed = iter(self.client.compute(lazy, sync=False) if lazy else [])
-        futures = [next(computed) if is_dask_collection(value) else value for value in values]
+        started = iter(self.client.compute(lazy, sync=False) if lazy else [])
+        futures = [next(started) if is_dask_collection(value) else value for value in values]
         for source, future in zip(sources, futures, strict=True):
             self._futures[id(source)] = source, future
         return futures
@@ -206,18 +208,17 @@ class DaskEngine(Engine):
 
     def locate(self, sources: Sequence[Source]) -> list[str | None]:
         futures = self._futures_of(sources)
-        has = self.client.who_has(futures)
-        return [next(iter(sorted(has.get(future.key, ()))), None) for future in futures]
+        workers = self.client.who_has(futures)
+        return [min(workers.get(future.key, ()), default=None) for future in futures]
 
     # --- holders
 
     def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
         self._expected = {*self.holders, *placement}
-        sources = [source for p in placement.values() for of_set in p.sets.values() for _, source in of_set]
-        futures = iter(self._futures_of(sources))
+        self._futures_of([source for p in placement.values() for parts in p.sets.values() for _, source in parts])
         started = {}
         for worker, p in placement.items():
-            sets = {name: [(k, next(futures)) for k, _ in of_set] for name, of_set in p.sets.items()}
+            sets = p.resolved(self._delayed)  # futures, because all sources have been computed
             started[worker] = self.submit(
                 HolderActor, p.number, sets, p.n_threads, actor=True, workers=[worker], allow_other_workers=False
             )
@@ -241,13 +242,12 @@ class DaskEngine(Engine):
 
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
         # Dask sends arrays separately, possibly to unaligned addresses, but kernels are compiled for aligned arrays.
-        distinct = {id(of_worker): of_worker for of_worker in calls.values()}
-        messages = {key: self.distributed.protocol.pickle.dumps(of_worker) for key, of_worker in distinct.items()}
+        messages = pack_once(calls, self.distributed.protocol.pickle.dumps)
         try:
-            waiting = [self.holders[worker].run_packed(messages[id(of)]) for worker, of in calls.items()]
+            pending = [self.holders[worker].run_packed(message) for worker, message in messages.items()]
         except RuntimeError as error:  # "Worker holding Actor was lost"
-            raise self._loss(error) from error
-        answers = [self.wait(answer) for answer in waiting]
+            raise self._loss_error(error) from error
+        answers = [self.wait(answer) for answer in pending]
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
@@ -256,7 +256,7 @@ class DaskEngine(Engine):
     # --- time limits
 
     def result(self, pending: Any, seconds: float) -> Any:
-        asked = time.monotonic()
+        started = time.monotonic()
         try:
             return pending.result(timeout=seconds)
         except self.distributed.CancelledError as error:
@@ -267,13 +267,13 @@ class DaskEngine(Engine):
         except Exception as error:
             if getattr(pending, "status", "") == "error":  # the task failed, for example because a file is missing
                 raise
-            if not isinstance(error, TimeoutError) or time.monotonic() - asked < seconds / 2:
-                raise self._loss(error) from error
+            if not isinstance(error, TimeoutError) or time.monotonic() - started < seconds / 2:
+                raise self._loss_error(error) from error
             return PENDING
 
     def check_workers(self) -> None:
         self._require_holders()
-        silent = self.silent(
+        silent = self.silent_workers(
             self.client.run_on_scheduler(
                 lambda dask_scheduler: {ws.address: ws.last_seen for ws in dask_scheduler.workers.values()}
             )
@@ -300,11 +300,11 @@ class DaskEngine(Engine):
         if lost:
             raise WorkerLostError(f"worker {min(lost)} has left")
 
-    def _loss(self, error: BaseException) -> PodiumError:
+    def _loss_error(self, error: BaseException) -> PodiumError:
         """Return the error for a failed connection, after waiting for the scheduler to notice a lost worker."""
-        checks, more = divmod(self.heartbeat + SECONDS_TO_NOTICE, SECONDS_BETWEEN_CHECKS)
+        n_checks = math.ceil((self.heartbeat + SECONDS_TO_NOTICE) / SECONDS_BETWEEN_CHECKS)
         try:
-            for _ in range(int(checks) + bool(more)):
+            for _ in range(n_checks):
                 for _ in range(10):
                     self._require_holders()
                     time.sleep(SECONDS_BETWEEN_CHECKS / 10)
@@ -338,15 +338,13 @@ def is_dask_array(value: Any) -> bool:
 
 def frame_sources(X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source]:
     """Return a source for each partition of a frame; columns are names, or Series with the same partitions."""
-    given = {name: value for name, value in columns.items() if value is not None}
-    for name, value in given.items():
+    for name, value in columns.items():
         if not isinstance(value, str) and getattr(value, "npartitions", None) != X.npartitions:
             raise DataError(f"{name} must be the name of a column, or a Dask Series with the partitions of the frame")
-    lists = {n: [v] * X.npartitions if isinstance(v, str) else v.to_delayed() for n, v in given.items()}
-    parts = X.to_delayed()
+    values = [[v] * X.npartitions if isinstance(v, str) else v.to_delayed() for v in columns.values()]
     return [
-        DerivedSource(frame_to_data, (part, list(given), [lists[name][k] for name in given], categorical))
-        for k, part in enumerate(parts)
+        DerivedSource(frame_to_data, (part, list(columns), [parts[k] for parts in values], categorical))
+        for k, part in enumerate(X.to_delayed())
     ]
 
 
@@ -356,22 +354,21 @@ def array_sources(X: Any, columns: Columns) -> list[Source]:
         if not is_dask_array(columns.get(name)):
             raise DataError(f"if X is a Dask Array, {name} must be one as well: fit(X, y, qid=qid)")
     X = X.rechunk({1: -1})
-    given = {name: value for name, value in columns.items() if value is not None}
-    for name, value in given.items():
+    for name, value in columns.items():
         if not is_dask_array(value) or value.shape != X.shape[:1]:
             raise DataError(f"{name} must be a Dask Array with an entry for each of the {X.shape[0]} rows")
-    blocks = {name: value.rechunk((X.chunks[0],)).to_delayed() for name, value in given.items()}
+    values = [value.rechunk((X.chunks[0],)).to_delayed() for value in columns.values()]
     return [
-        DerivedSource(_block_to_data, (part, list(given), [blocks[name][k] for name in given]))
-        for k, part in enumerate(X.to_delayed()[:, 0])
+        DerivedSource(_block_to_data, (block, list(columns), [blocks[k] for blocks in values]))
+        for k, block in enumerate(X.to_delayed()[:, 0])
     ]
 
 
 def _block_to_data(block: Any, names: list[str], values: list[Any]) -> RankingData:
-    given = dict(zip(names, values, strict=True))
     if not len(block):
         return empty_data()
+    columns = dict(zip(names, values, strict=True))
     return RankingData(
-        block, given["y"], qid=given["qid"], document_weights=given.get("sample_weight"),
-        query_weights=given.get("query_weight"),
+        block, columns["y"], qid=columns["qid"], document_weights=columns.get("sample_weight"),
+        query_weights=columns.get("query_weight"),
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from podium.trees.bin_matrix import FeatureLayout, lay_out
 from podium.trees.binning import BinnedFeatures, Bins
 
 log = logging.getLogger("podium")
-MOST_THREADS = 1 << 20  # no limit
+NO_LIMIT = 1 << 20  # of threads
 
 
 class ClusterDocuments:
@@ -34,7 +35,7 @@ class ClusterDocuments:
         engine: the workers.
         n_threads: the maximum number of threads of each worker; None means all of its threads.
         sets: the partitions of each set; that of the training documents is `TRAIN`.
-        holders: the numbers of the partitions that each worker holds, by set.
+        assignment: the numbers of the partitions that each worker holds, by set.
         outlines: a few rows for each set, with the same features, labels and columns, for checking settings.
         n_documents: the number of training documents.
 
@@ -43,15 +44,15 @@ class ClusterDocuments:
     def __init__(self, engine: Engine, sources: Mapping[str, list[Source]], n_threads: int | None = None) -> None:
         self.engine, self.n_threads = engine, n_threads
         self.sets = _partitions(engine, sources)
-        self.holders: dict[str, dict[str, list[int]]] = {}
+        self.assignment: dict[str, dict[str, list[int]]] = {}
         self._numbers: dict[str, int] = {}
         self._not_ready: set[str] = set()  # workers whose partitions have changed
         self._keeps_weighted = False
         self.bins: Bins | None = None
         self.layout: FeatureLayout | None = None
-        self._start_where_they_are()
+        self._assign_to_locations()
         self.assign(engine.workers())
-        self._place(self.holders)
+        self._place(self.assignment)
         facts = engine.call("facts")
         self.facts: dict[str, Any] = facts
         self.outlines = {name: _outline(part, facts[name]) for name, part in self.sets.items()}
@@ -59,31 +60,31 @@ class ClusterDocuments:
 
     # --- placement
 
-    def _start_where_they_are(self) -> None:
-        """Assign each partition to a worker that has it in memory, to move as few as possible."""
+    def _assign_to_locations(self) -> None:
+        """Assign each partition to a worker that has it in memory, so that few have to move."""
         for name, part in self.sets.items():
             for k, worker in enumerate(self.engine.locate(part.sources)):
                 if worker is not None:
-                    held = self.holders.setdefault(worker, {of_set: [] for of_set in self.sets})
+                    held = self.assignment.setdefault(worker, {set_name: [] for set_name in self.sets})
                     held[name].append(k)
 
     def assign(self, workers: Mapping[str, int]) -> set[str]:
         """Assign each partition to a worker, and return the workers whose partitions have changed.
 
-        A worker keeps its partitions unless they are more than its share.
+        A worker keeps its partitions, up to its share of the documents.
         """
-        before = {worker: held for worker, held in self.holders.items() if worker in workers}
+        before = {worker: held for worker, held in self.assignment.items() if worker in workers}
         new = {worker: {name: list[int]() for name in self.sets} for worker in workers}
         for name, part in self.sets.items():
-            loads = dict.fromkeys(workers, 0.0)
+            loads = dict.fromkeys(workers, 0.0)  # documents per thread
             share = sum(part.sizes) / sum(workers.values())
             largest_first = sorted(range(len(part.sizes)), key=lambda k: (-part.sizes[k], k))
             owner = {k: worker for worker, held in before.items() for k in held[name]}
             unassigned = []
             for k in largest_first:
                 worker = owner.get(k)
-                full = worker is not None and loads[worker] + part.sizes[k] / workers[worker] > share * 1.1 + 1
-                if worker is None or (full and loads[worker] > 0):
+                is_full = worker is not None and loads[worker] + part.sizes[k] / workers[worker] > share * 1.1 + 1
+                if worker is None or (is_full and loads[worker] > 0):
                     unassigned.append(k)
                 else:
                     new[worker][name].append(k)
@@ -94,9 +95,8 @@ class ClusterDocuments:
                 loads[worker] += part.sizes[k] / workers[worker]
             for held in new.values():
                 held[name].sort()
-        changed = {worker for worker in workers if new[worker] != before.get(worker)}
-        self.holders = new
-        return changed
+        self.assignment = new
+        return {worker for worker in workers if new[worker] != before.get(worker)}
 
     def _place(self, workers: Collection[str]) -> None:
         """Start the holders of some workers, and keep the others."""
@@ -104,19 +104,19 @@ class ClusterDocuments:
         placement = {}
         for worker in workers:
             number = self._numbers.setdefault(worker, len(self._numbers))
-            held = self.holders[worker].items()
+            held = self.assignment[worker].items()
             sets = {name: [(k, self.sets[name].sources[k]) for k in numbers] for name, numbers in held}
-            n_threads = min(threads.get(worker, 1), self.n_threads or MOST_THREADS)
+            n_threads = min(threads.get(worker, 1), self.n_threads or NO_LIMIT)
             placement[worker] = Placement(number, sets, n_threads)
-        self.engine.place(placement, self.holders.keys() - placement.keys())
+        self.engine.place(placement, self.assignment.keys() - placement.keys())
 
     def place_again(self, plan: TrainingPlan) -> None:
-        """Move partitions from workers that left, and to workers that joined, and prepare these for training.
+        """Move partitions from workers that left and to workers that joined, and prepare these for training.
 
         If that fails because another worker leaves, the next attempt repeats it for all workers that are not ready.
         """
-        self._not_ready |= self.assign(self.engine.workers()) | (self.holders.keys() - self.engine.holders.keys())
-        self._not_ready &= self.holders.keys()
+        self._not_ready |= self.assign(self.engine.workers()) | (self.assignment.keys() - self.engine.holders.keys())
+        self._not_ready &= self.assignment.keys()
         self._place(self._not_ready)
         if self._keeps_weighted:
             self.engine.ask(dict.fromkeys(self._not_ready, (("keep_weighted", ()),)))
@@ -127,7 +127,7 @@ class ClusterDocuments:
     # --- before training
 
     def prepare(self, settings: Boosting) -> BinnedData:
-        """Bin all documents by the settings; return the client's view of them."""
+        """Bin all documents, and return the binned data as the client sees it, without rows."""
         train = self.outlines[TRAIN]
         others = {name: outline for name, outline in self.outlines.items() if name != TRAIN}
         matched = checked_sets(train, others)
@@ -144,15 +144,15 @@ class ClusterDocuments:
         self.bins = self.engine.run("find_bins", settings.max_bins, settings.categorical)
         counts, with_missing = self.engine.call("bin", self.bins)
         self.layout = lay_out(counts, self.n_documents, self.bins.counts)
-        none = BinnedFeatures(self.bins, 0, np.empty(0, np.uint8))
-        none.__dict__.update(layout=self.layout, features_with_missing=with_missing.tolist())
-        log.info("binned %d × %d values on %d workers", self.n_documents, train.n_features, len(self.holders))
-        return BinnedData(train, matched, self.bins, none, {})
+        binned = BinnedFeatures(self.bins, 0, np.empty(0, np.uint8))
+        binned.__dict__.update(layout=self.layout, features_with_missing=with_missing.tolist())
+        log.info("binned %d × %d values on %d workers", self.n_documents, train.n_features, len(self.assignment))
+        return BinnedData(train, matched, self.bins, binned, {})
 
     def _set_query_keys(self) -> None:
         """Number queries with equal features, in the order of their content, so that their random numbers differ."""
         sums = _by_set(self.engine.call("query_sums"))
-        repeated = [name for name, of_set in sums.items() if has_equal(np.concatenate(list(of_set.values())))]
+        repeated = [name for name, by_worker in sums.items() if has_equal(np.concatenate(list(by_worker.values())))]
         occurrences: dict[tuple[int, str], Any] = {}
         if repeated:
             contents = _by_set(self.engine.call("query_contents"))
@@ -163,19 +163,18 @@ class ClusterDocuments:
 
 def _partitions(engine: Engine, sources: Mapping[str, list[Source]]) -> dict[str, Partitions]:
     """Return the partitions of each set, with the features of the training documents."""
-    described = engine.compute(describe, [source for of_set in sources.values() for source in of_set])
+    summaries = iter(engine.compute(describe, [source for set_sources in sources.values() for source in set_sources]))
     sets: dict[str, Partitions] = {}
     schema: Schema | None = None
-    for name, of_set in sources.items():
-        summaries, described = described[: len(of_set)], described[len(of_set) :]
-        shown = "the training documents" if name == TRAIN else f"the evaluation set {name!r}"
-        sets[name] = gather_partitions(shown, of_set, summaries, schema)
+    for name, set_sources in sources.items():
+        shown_name = "the training documents" if name == TRAIN else f"the evaluation set {name!r}"
+        sets[name] = gather_partitions(shown_name, set_sources, list(islice(summaries, len(set_sources))), schema)
         schema = schema or sets[name].schema
     return sets
 
 
 def _outline(partitions: Partitions, facts: Mapping[str, Any]) -> RankingData:
-    """Return a few rows of data with every label, the last position, and the columns of a set of documents."""
+    """Return a few rows with the columns of a set of documents, every label that occurs, and the last position."""
     schema, first, labels = partitions.schema, partitions.first, facts["labels"]
     n = max(2, *(len(values) for values in labels.values())) if labels else 2
     padded = {source: np.append(values, np.full(n - len(values), np.nan)) for source, values in labels.items()}
@@ -198,8 +197,8 @@ def _outline(partitions: Partitions, facts: Mapping[str, Any]) -> RankingData:
 def _by_set(gathered: list[tuple[int, dict[str, Any]]]) -> dict[str, dict[int, Any]]:
     """Return the answers of workers by set and worker."""
     sets: dict[str, dict[int, Any]] = {}
-    for number, of_sets in gathered:
-        for name, values in of_sets.items():
+    for number, answer in gathered:
+        for name, values in answer.items():
             sets.setdefault(name, {})[number] = values
     return sets
 
@@ -213,19 +212,17 @@ def _occurrences(
     after a worker is lost.
     """
     workers = sorted(sums)
+    sizes = [len(sums[w]) for w in workers]
     keys = np.concatenate([sums[w] for w in workers])
     content, partition = (np.concatenate([contents[w][k] for w in workers]) for k in range(2))
-    place = np.concatenate([np.arange(len(sums[w])) for w in workers])
-    times = occurrences_in(keys, np.lexsort((place, partition, content, keys)))
-    repeated, start = {}, 0
-    for w in workers:
-        of_worker, start = times[start : start + len(sums[w])], start + len(sums[w])
-        repeated[w, name] = (np.flatnonzero(of_worker), of_worker[of_worker > 0])
-    return repeated
+    place = np.concatenate([np.arange(size) for size in sizes])
+    n_before = occurrences_in(keys, np.lexsort((place, partition, content, keys)))
+    parts = np.split(n_before, np.cumsum(sizes)[:-1])
+    return {(w, name): (np.flatnonzero(part), part[part > 0]) for w, part in zip(workers, parts, strict=True)}
 
 
 def require_known_facts(measure: Measure) -> None:
-    """Raise if a user-defined measure needs all data, which no worker has."""
+    """Raise if a user-defined measure needs all data, because no worker has all of it."""
     kind = type(measure)
     if kind.fixed is not Measure.fixed and not kind.fixed.__module__.startswith("podium."):
         raise DataError(

@@ -23,27 +23,31 @@ TIMEOUT = 600.0  # seconds to wait for an answer of a worker
 HEARTBEAT = 30.0  # seconds without a heartbeat after which a worker is ended
 SECONDS_BETWEEN_CHECKS = 1.0  # between two checks of the workers while the client waits
 SECONDS_TO_REPLACE = 60.0  # to wait for a new worker if none is left
-PENDING = object()  # the result of unfinished work
+PENDING = object()  # returned instead of the result of unfinished work
 
 
 class Placement(NamedTuple):
-    """The arguments of one worker's `Holder`: its number, numbered partitions of each set, and threads."""
+    """The arguments of a worker's `Holder`: its number, its numbered partitions of each set, and its threads."""
 
     number: int
     sets: dict[str, list[tuple[int, Source]]]
     n_threads: int
 
+    def resolved(self, value_of: Callable[[Source], Any]) -> dict[str, list[tuple[int, Any]]]:
+        """Return the numbered partitions of each set, with sources replaced by their values."""
+        return {name: [(k, value_of(source)) for k, source in sources] for name, sources in self.sets.items()}
+
 
 class WorkerLostError(PodiumError):
-    """A worker has left, and its documents must be placed again."""
+    """A worker has left, so other workers must take over its documents."""
 
 
 class Engine(ABC):
-    """Workers, each of which holds documents in a `Holder`.
+    """The workers of a cluster, each of which holds documents in a `Holder`.
 
     Subclasses implement the abstract methods. A worker may leave at any time. Then `start_holders` and `ask` must soon
-    raise `WorkerLostError`, and `current_workers` must no longer list it. Training places its documents on other
-    workers and repeats the round. No method may wait without a time limit; `wait` has one.
+    raise `WorkerLostError`, and `current_workers` must no longer list the worker. Training places its documents on
+    other workers and repeats the round. No method may wait without a time limit; `wait` has one.
 
     Args:
         timeout: seconds to wait for an answer of a worker.
@@ -75,7 +79,7 @@ class Engine(ABC):
 
     @abstractmethod
     def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
-        """Return a function of each source, computed on any worker."""
+        """Apply a function to the value of each source, on any worker, and return the results."""
 
     @abstractmethod
     def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
@@ -108,7 +112,7 @@ class Engine(ABC):
 
     @abstractmethod
     def check_workers(self) -> None:
-        """End workers that are `silent`; raise `WorkerLostError` if a holder was lost."""
+        """End the `silent_workers`; raise `WorkerLostError` if a holder was lost."""
 
     @abstractmethod
     def release(self) -> None:
@@ -163,22 +167,28 @@ class Engine(ABC):
             reader: reads files; `podium.read` by default.
 
         """
+        passed = {
+            name: (X, {role: value for role, value in columns.items() if value is not None})
+            for name, (X, columns) in sets.items()
+        }
         # Collections first, because computing them takes processors that Ray's workers would occupy.
-        sources = {name: self.collection_sources(X, columns, tuple(categorical)) for name, (X, columns) in sets.items()}
+        of_collections = {
+            name: self.collection_sources(X, columns, tuple(categorical)) for name, (X, columns) in passed.items()
+        }
         self.wait_for_worker(self.timeout)
-        n = PIECES * len(self.workers())
+        n_pieces = PIECES * len(self.workers())
         return {
-            name: self._other_sources(*sets[name], reader, n) if from_collection is None else from_collection
-            for name, from_collection in sources.items()
+            name: self._other_sources(*passed[name], reader, n_pieces) if sources is None else sources
+            for name, sources in of_collections.items()
         }
 
-    def _other_sources(self, X: Any, columns: Columns, reader: Reader | None, n: int) -> list[Source]:
+    def _other_sources(self, X: Any, columns: Columns, reader: Reader | None, n_pieces: int) -> list[Source]:
         if are_files(X):
             return file_sources(X, columns, reader)
         if isinstance(X, BinnedFiles):
             raise DataError("a folder of bins is for training on one machine: pass the original files to the cluster")
         if isinstance(X, RankingData):
-            return [*pieces_of(X, n)]
+            return [*pieces_of(X, n_pieces)]
         raise DataError(
             f"on this cluster, documents must be {self.collections}, a list of files, or RankingData, "
             f"not {type(X).__name__}"
@@ -197,7 +207,7 @@ class Engine(ABC):
         deadline = time.monotonic() + seconds
         while not self.current_workers():
             if time.monotonic() > deadline:
-                raise without_workers(seconds)
+                raise no_workers_error(seconds)
             time.sleep(SECONDS_BETWEEN_CHECKS / 10)
 
     def wait(self, pending: Any) -> Any:
@@ -215,7 +225,7 @@ class Engine(ABC):
             if self.current_workers():
                 last_worker_seen = time.monotonic()
             elif time.monotonic() > last_worker_seen + SECONDS_TO_REPLACE:
-                raise without_workers(SECONDS_TO_REPLACE)
+                raise no_workers_error(SECONDS_TO_REPLACE)
             if time.monotonic() > deadline:
                 raise PodiumError(
                     f"a worker did not answer within {self.timeout:g} seconds: check the cluster's dashboard and logs, "
@@ -223,11 +233,11 @@ class Engine(ABC):
                 )
         return value
 
-    def silent(self, beats: Mapping[str, Any]) -> list[str]:
-        """Return the workers whose last beat has not changed for `heartbeat` seconds; call it once for each check.
+    def silent_workers(self, beats: Mapping[str, Any]) -> list[str]:
+        """Return the workers whose last beat has not changed for `heartbeat` seconds.
 
-        This counts checks instead of seconds, because every beat is old for a moment after the client or the
-        scheduler has been suspended.
+        `check_workers` calls this once. It counts checks instead of seconds, because all beats look old for a moment
+        after the client or the scheduler was suspended.
 
         Args:
             beats: a value for each worker that changes with each heartbeat.
@@ -243,7 +253,7 @@ class Engine(ABC):
         return silent
 
     def silent_error(self, worker: str) -> WorkerLostError:
-        """Return the error for a worker that holds documents and is `silent`."""
+        """Return the error for a silent worker that holds documents."""
         return WorkerLostError(f"worker {worker} sent no heartbeat for {self.heartbeat:g} seconds")
 
     # --- what training calls
@@ -263,19 +273,26 @@ class Engine(ABC):
         """Queue a call without an answer, to be sent along with the next one."""
         self._deferred.append((name, arguments))
 
-    def forget_deferred(self) -> None:
+    def drop_deferred(self) -> None:
         """Drop all deferred calls."""
         self._deferred = []
 
     def run(self, name: str, *arguments: Any) -> Any:
-        """Do work whose every step needs the answers of all parts to the previous step; return the result."""
+        """Run work in steps, each of which needs the merged answers to the previous one; return the result."""
         is_done, value = self.call("start", name, arguments)
         while not is_done:
             is_done, value = self.call("go_on", value)
         return value
 
 
-def without_workers(seconds: float) -> PodiumError:
+def pack_once(values: Mapping[str, Any], pack: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the packed value of each worker; an object that several workers share is packed once."""
+    distinct = {id(value): value for value in values.values()}
+    packed = {key: pack(value) for key, value in distinct.items()}
+    return {worker: packed[id(value)] for worker, value in values.items()}
+
+
+def no_workers_error(seconds: float) -> PodiumError:
     """Return the error for a cluster without workers."""
     return PodiumError(
         f"the cluster has no workers, and none joined within {seconds:g} seconds: start workers; a fit with "

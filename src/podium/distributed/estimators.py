@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -23,12 +23,13 @@ from podium.distributed.holder import TRAIN
 from podium.distributed.sources import DerivedSource, Reader, Source, coded_data, labels_of
 from podium.distributed.training import ClusterTrainer
 from podium.errors import DataError, PodiumError, warn
+from podium.estimators.base_ranker import validation_arguments
+from podium.estimators.pointwise_trees import two_classes
 from podium.estimators.tree_ranker import TreeRanker
 from podium.models import Model
 from podium.objectives.ordinal import BoundOrdinal
 
-ATTEMPTS = 10  # to start training if workers are lost
-
+ATTEMPTS = 10  # to start training, if workers are lost
 
 if TYPE_CHECKING:
     _Base = TreeRanker
@@ -62,20 +63,20 @@ class OnCluster(_Base):
         Args:
             X: a frame of the cluster's library (a Dask DataFrame, a `ray.data.Dataset`), whose column names determine
                 their roles as in `RankingData` (`qid`, `label`, …); a Dask Array, with `y` and `qid`; names of files
-                that every worker can read; or `RankingData`. Rows may be in any order.
+                that every worker can read; or `RankingData`. The rows may be in any order.
             y, qid, sample_weight, query_weight: names of columns, or Dask collections with the rows of X.
             valid: validation data like X, or several by name; the first decides when to stop.
             eval_set: validation data as `(X, y, qid)` of Dask Arrays, or a list of such tuples.
             observers: called after each round, see `LambdaMART.fit`. Arrays of all documents are fetched from the
                 workers when an observer reads them.
-            checkpoint: saves the trees so far, so that training resumes after the client is killed.
+            checkpoint: saves the trees so far, so that training can resume if the client is killed.
             reader: reads a list of files; `podium.read` by default.
             engine: an engine whose workers stay for the next fit, such as `podium.distributed.RayEngine(n_workers=2)`.
             connection: arguments of an engine for this fit only. `timeout=600` is the number of seconds to wait for a
-                worker's answer. `heartbeat=30` is the number of seconds without a heartbeat after which a worker is
-                ended and its documents move to others. For Dask, `client` is the client to use, by default the
-                current one. For Ray, `n_workers` and `cpus_per_worker` set the workers, by default one for each node
-                with all of its processors.
+                worker's answer. A worker that sends no heartbeat for `heartbeat=30` seconds is ended, and its documents
+                move to others. For Dask, `client` is the client to use, by default the current one. For Ray,
+                `n_workers` and `cpus_per_worker` set the workers; by default each node has one with all of its
+                processors.
 
         """
         check_parameters(self)
@@ -101,7 +102,7 @@ class OnCluster(_Base):
         checkpoint: Checkpoint | None = None,
     ) -> Self:  # fmt: skip
         """Train on the workers of an engine."""
-        trainer = self._begin(engine, sources)
+        trainer = self._trainer_on(engine, sources)
         self._trainer = trainer
         try:
             result = run_training(trainer, observers, checkpoint)
@@ -116,13 +117,13 @@ class OnCluster(_Base):
             )
         return self
 
-    def _begin(self, engine: Engine, sources: dict[str, list[Source]]) -> ClusterTrainer:
+    def _trainer_on(self, engine: Engine, sources: dict[str, list[Source]]) -> ClusterTrainer:
         """Place the documents, and prepare training; start again if a worker is lost."""
         for _ in range(ATTEMPTS):
             try:
                 documents = ClusterDocuments(engine, self._prepared(engine, sources), self.n_threads)
-                filled = self._filled(documents.n_documents)
-                return ClusterTrainer(filled._settings(documents.outlines[TRAIN]), documents)
+                ranker = self._with_defaults(documents.n_documents)
+                return ClusterTrainer(ranker._settings(documents.outlines[TRAIN]), documents)
             except WorkerLostError as lost:
                 warn(f"{lost} before training started: starting again", stacklevel=4)
                 engine.release()
@@ -153,21 +154,10 @@ class OnCluster(_Base):
 def _evaluation_sets(valid: Any, eval_set: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Return validation data by name; the first set stops training."""
     sets: dict[str, tuple[Any, dict[str, Any]]] = {}
-    if valid is not None:
-        for name, data in (valid if isinstance(valid, Mapping) else {"valid": valid}).items():
-            if not isinstance(name, str):
-                raise DataError(f"names of validation sets must be strings, but one is {name!r:.60}")
-            sets[name] = data, {}
-    entries = [eval_set] if isinstance(eval_set, tuple) else eval_set or []
-    if not isinstance(entries, list):
-        raise DataError("eval_set takes (X, y, qid), or a list of such tuples; pass files and frames as valid=…")
-    for k, entry in enumerate(entries):
-        if not isinstance(entry, tuple | list) or not 3 <= len(entry) <= 4:
-            raise DataError("eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of such tuples")
-        name = f"eval{k}" if len(entries) > 1 else "eval"
-        if name in sets:
-            raise DataError(f"there are two evaluation sets named {name!r}")
-        sets[name] = entry[0], dict(zip(("y", "qid", "sample_weight"), entry[1:], strict=False))
+    for name, (X, *columns) in validation_arguments(valid, eval_set).items():
+        if len(columns) == 1:
+            raise DataError("on a cluster, eval_set takes (X, y, qid) or (X, y, qid, sample_weight), but got (X, y)")
+        sets[name] = X, dict(zip(("y", "qid", "sample_weight"), columns, strict=False))
     if TRAIN in sets:
         raise DataError("an evaluation set must have a name")
     return sets
@@ -176,8 +166,8 @@ def _evaluation_sets(valid: Any, eval_set: Any) -> dict[str, tuple[Any, dict[str
 class RankerOnCluster(OnCluster):
     """A `Ranker` on a cluster needs validation data to stop early; pass `patience=None` to train without any.
 
-    Each tree sees half of the features unless you set `feature_fraction`. Only local training also tries all features,
-    so set the fraction if both should train the same model.
+    Each tree sees half of the features unless you set `feature_fraction`. Local training also tries all features, so
+    set `feature_fraction` if both should train the same model.
     """
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
@@ -193,15 +183,15 @@ class RankerOnCluster(OnCluster):
 
 
 class OrdinalOnCluster(OnCluster):
-    """All workers fit the thresholds of the classes together."""
+    """The thresholds between the classes are fitted on all workers."""
 
     def _fit_thresholds(self, bound: BoundOrdinal, train: RankingData) -> None:
         trainer = self._trainer
         trees = tuple(self.trees_.tree(k) for k in range(self.trees_.n_trees))
-        learnt = bound.state()
+        state = bound.state()
 
         def find() -> dict[str, list[float]]:
-            trainer.engine.defer("restore", trees, 1, learnt, trainer.data.bins)
+            trainer.engine.defer("restore", trees, 1, state, trainer.data.bins)
             thresholds: dict[str, list[float]] = trainer.engine.run("find_thresholds")
             return thresholds
 
@@ -213,13 +203,10 @@ class ClassifierOnCluster(OnCluster):
 
     def _prepared(self, engine: Engine, sources: dict[str, list[Source]]) -> dict[str, list[Source]]:
         labels = engine.compute(labels_of, sources[TRAIN])
-        classes = np.unique(np.concatenate(labels))
-        if len(classes) != 2:
-            raise DataError(f"{type(self).__name__} separates two classes, but the labels have {len(classes)}")
-        self.classes_ = classes
+        self.classes_ = two_classes(np.concatenate(labels), type(self).__name__)
         return {
-            name: [DerivedSource(coded_data, (source, classes)) for source in of_set]
-            for name, of_set in sources.items()
+            name: [DerivedSource(coded_data, (source, self.classes_)) for source in set_sources]
+            for name, set_sources in sources.items()
         }
 
     @property
@@ -229,7 +216,7 @@ class ClassifierOnCluster(OnCluster):
 
 # --- the estimators of each kind of cluster
 
-DIFFERENT: dict[str, type[OnCluster]] = {
+SPECIAL_CASES: dict[str, type[OnCluster]] = {
     "Ranker": RankerOnCluster, "OrdinalMART": OrdinalOnCluster, "MARTClassifier": ClassifierOnCluster,
 }  # fmt: skip
 DOCSTRING = """`podium.{name}` on a {prefix} cluster; the model is the same, to the bit, for any number of workers.
@@ -249,7 +236,7 @@ def family(cluster: str) -> dict[str, type[OnCluster]]:
     prefix, classes = CLUSTERS[cluster].prefix, {}
     home = "podium.distributed" if CLUSTERS[cluster].estimators == "estimators" else __name__
     for name in ESTIMATORS:
-        base = DIFFERENT.get(name, OnCluster)
+        base = SPECIAL_CASES.get(name, OnCluster)
         note = "" if base is OnCluster else " " + inspect.cleandoc(base.__doc__ or "")
         documented = DOCSTRING.format(name=name, prefix=prefix, home=home, note=note)
         members = {"cluster": cluster, "__doc__": documented, "__module__": __name__}
@@ -264,13 +251,13 @@ for _cluster in CLUSTERS:
 def fit(
     estimator: TreeRanker, X: Any, y: Any = None, *, engine: str | Engine | None = None, **options: Any
 ) -> OnCluster:
-    """Train an estimator on the cluster that the data belongs to, or that this process is connected to.
+    """Train an estimator on the cluster that the data is on, or that this process is connected to.
 
     Args:
         estimator: an estimator such as `podium.LambdaMART(n_trees=300)`, which is not changed.
         X, y: documents, see `DaskLambdaMART.fit`.
-        engine: "dask", "ray", "spark", or an engine whose workers stay for the next fit. By default, that of the data
-            or of the cluster that this process is connected to.
+        engine: "dask", "ray", "spark", or an engine whose workers stay for the next fit. By default, the engine of the
+            data, or of the cluster that this process is connected to.
         options: options of `DaskLambdaMART.fit`, such as `valid` and `qid`.
 
     Returns:

@@ -1,8 +1,12 @@
-"""The state of a worker in training: its documents, their scores and their gradients. The client calls it by name."""
+"""The state of a worker in training: its documents, their scores and their gradients.
+
+The client calls the methods `call_…` by name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,7 +29,7 @@ from podium.trees.growth_types import CELLS, MISSING
 Calls = Sequence[tuple[str, tuple[Any, ...]]]
 TRAIN = ""  # the name of the training documents among the sets
 MOST_LABELS = 1000  # maximum number of distinct labels to send to the client
-HASHES = 4  # number of sums of differently mixed hashes that identify data
+HASHES = 4  # number of sums that identify a data set, each over differently mixed hashes
 
 
 class Holder:
@@ -36,11 +40,11 @@ class Holder:
         self.data: dict[str, RankingData] = {}
         self.partition_of_row: dict[str, Ints] = {}
         for name, partitions in sets.items():
-            filled = [(k, data) for k, data in sorted(partitions, key=lambda one: one[0]) if len(data)]
-            if filled:
-                data = [one for _, one in filled]
-                self.data[name] = data[0] if len(data) == 1 else RankingData.concatenate(data)
-                self.partition_of_row[name] = np.repeat([k for k, _ in filled], [len(one) for one in data])
+            nonempty = {k: data for k, data in sorted(partitions, key=itemgetter(0)) if len(data)}
+            if nonempty:
+                parts = list(nonempty.values())
+                self.data[name] = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
+                self.partition_of_row[name] = np.repeat(list(nonempty), [len(part) for part in parts])
         self.binned: dict[str, BinnedFeatures] = {}
         self.train: TrainPart | None = None
         self.valid: dict[str, ValidPart] = {}
@@ -55,7 +59,7 @@ class Holder:
                 answer = getattr(self, f"call_{name}")(*arguments)
         return answer
 
-    # --- facts about the documents
+    # --- what the client needs to know about the documents
 
     def call_facts(self) -> dict[str, Any]:
         """Return the facts about each set that the client needs."""
@@ -65,11 +69,11 @@ class Holder:
         """Drop training documents of weight 0."""
         if TRAIN in self.data:
             data = self.data[TRAIN]
-            counts = data.has_weight
-            if not counts.all():
-                self.data[TRAIN] = data.replace(preferences=None).take(np.flatnonzero(counts))
-                self.partition_of_row[TRAIN] = self.partition_of_row[TRAIN][counts]
-                if not counts.any():
+            has_weight = data.has_weight
+            if not has_weight.all():
+                self.data[TRAIN] = data.replace(preferences=None).take(np.flatnonzero(has_weight))
+                self.partition_of_row[TRAIN] = self.partition_of_row[TRAIN][has_weight]
+                if not has_weight.any():
                     del self.data[TRAIN]
 
     def call_query_sums(self) -> Gathered:
@@ -85,13 +89,13 @@ class Holder:
         return Gathered([(self.number, contents)])
 
     def call_set_query_keys(self, occurrences: dict[tuple[int, str], Any]) -> None:
-        """Set the keys of all queries, which count how often the features of each have occurred before."""
+        """Set the keys of all queries; queries with equal features differ by how often these have occurred before."""
         for name, data in self.data.items():
-            times = np.zeros(data.n_queries, np.uint64)
+            n_before = np.zeros(data.n_queries, np.uint64)
             if (self.number, name) in occurrences:
-                places, numbers = occurrences[self.number, name]
-                times[places] = numbers
-            query_keys = keys_of_occurrences(query_sums(data, data.row_hashes), times)
+                queries, numbers = occurrences[self.number, name]
+                n_before[queries] = numbers
+            query_keys = keys_of_occurrences(query_sums(data, data.row_hashes), n_before)
             self.data[name] = data._changed(query_keys=query_keys)
 
     def call_hash_documents(self) -> dict[str, Total]:
@@ -120,17 +124,18 @@ class Holder:
         """Start a run; return the facts that the objective needs, and the queries that a line search measures."""
         sweep, self.ranker = plan.sweep, None
         for name, data in self.data.items():
-            slim = data.without_features()
+            without_features = data.without_features()
+            part: ScoredPart
             if name == TRAIN:
                 self.binned[name].__dict__["layout"] = layout
-                self.train = TrainPart(slim, self.binned[name], self.team, plan)
+                part = self.train = TrainPart(without_features, self.binned[name], self.team, plan)
             else:
-                self.valid[name] = ValidPart(slim, self.binned[name], self.team, plan)
-            if sweep is not None and (sweep.on or TRAIN) == name:
-                whole = data if sweep.ties not in ("expected", "stable", "jitter") else slim
-                part: ScoredPart = self.valid[name] if name in self.valid else self.train  # type: ignore[assignment]
-                self.searched = SearchedPart(part, whole, sweep, self.n_threads)
-            self.data[name] = slim
+                part = self.valid[name] = ValidPart(without_features, self.binned[name], self.team, plan)
+            if sweep is not None and sweep.set_name == name:
+                orders_by_feature = sweep.ties not in ("expected", "stable", "jitter")
+                searched = data if orders_by_feature else without_features
+                self.searched = SearchedPart(part, searched, sweep, self.n_threads)
+            self.data[name] = without_features
         facts = None if self.train is None else self.train.objective.facts()
         return facts, None if self.searched is None else self.searched.count()
 
@@ -147,7 +152,7 @@ class Holder:
                 part.objective.set_facts(facts)
 
     def call_start(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        """Start work in steps, each of which needs the answers of all parts to the last one."""
+        """Start work in steps, each of which needs the merged answers of all parts to the previous one."""
         if TRAIN in self.data:
             self._steps = (self._find_bins if name == "find_bins" else getattr(self.train, name))(*arguments)
         return self.call_go_on(None)
@@ -179,7 +184,7 @@ class Holder:
             part.add_by_bins(output, grown, values)
 
     def call_measure(self, state: dict[str, list[float]]) -> dict[str, Any]:
-        """Return sums for the means of measures, by `set/measure`; `state` is that of the objective."""
+        """Return sums for the means of measures, by `set/measure`; `state` is the state of the objective."""
         ranker = self.ranker
         assert ranker is not None
         if state:
@@ -191,7 +196,7 @@ class Holder:
         }
 
     def call_measure_loss(self, state: dict[str, list[float]], iteration: int, of_training: bool) -> dict[str, Any]:
-        """Return sums for the loss of the objective, by `set/loss`; `state` is that of the objective."""
+        """Return sums for the loss of the objective, by `set/loss`; `state` is the state of the objective."""
         parts: dict[str, TrainPart | ValidPart] = dict(self.valid)
         if of_training and self.train is not None:
             parts["train"] = self.train
@@ -244,10 +249,10 @@ def goes_left_of(tree: Tree, bins: Bins) -> Bools:
     goes_left = np.zeros((len(tree.feature), CELLS), bool)
     for k, feature in enumerate(tree.feature.tolist()):
         if tree.category[k] >= 0:
-            chosen, values = tree.categories[tree.category[k]], bins.categories[feature]
-            goes_left[k, 1 : len(values) + 1] = np.isin(values, chosen)
+            left_categories, values = tree.categories[tree.category[k]], bins.categories[feature]
+            goes_left[k, 1 : len(values) + 1] = np.isin(values, left_categories)
             if feature in bins.rare:
-                goes_left[k, len(values) + 1] = np.isin(bins.rare[feature], chosen).any()
+                goes_left[k, len(values) + 1] = np.isin(bins.rare[feature], left_categories).any()
         else:
             goes_left[k, 1 : np.searchsorted(bins.cuts[feature], tree.threshold[k]) + 2] = True
             goes_left[k, MISSING] = tree.missing_left[k]

@@ -1,4 +1,4 @@
-"""One worker's documents in training: scores, gradients, and the leaves of the growing tree."""
+"""A worker's documents in training: scores, gradients, and the leaves of the growing tree."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from podium.trees.gradient_sampling import GradientSampler
 from podium.trees.quantization import BoundedGradients, QuantizedGradients, quantize_in_parts
 
 Steps = Generator[Any, Any, Any]
-NOTHING = np.empty(0, np.int32)
-STEP, ORIGINAL = "step", "original"  # gradients after the step, and as computed by the objective
+NO_ROWS = np.empty(0, np.int32)
+STEP, ORIGINAL = "step", "original"  # gradients as the step has changed them, and as the objective computes them
 
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The task of a line search: a measure, the order of ties, and a data set (None for the training documents)."""
+    """The task of a line search."""
 
     measure: Measure
-    ties: str | int
-    on: str | None
+    ties: str | int  # the order of documents with equal scores
+    set_name: str  # the documents to measure
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ class TrainingPlan:
     keeps_original: bool  # whether the line search needs the gradients from before the step
     measures: dict[str, Measure]  # of the validation data, by name, fixed on all data
     watches_loss: bool  # whether to measure the loss of the objective
-    sweep: SweepPlan | None  # the task of the line search, None without one
+    sweep: SweepPlan | None  # None without a line search
 
 
 def by_bins(tree: Tree, goes_left: Bools) -> GrownTree:
-    """Return a tree that can only be traversed by bins, because it has no rows."""
-    none = np.empty(0, np.int64)
-    return GrownTree(tree, NOTHING, none, none, goes_left)
+    """Return a tree without rows, which can only be traversed by bins."""
+    empty = np.empty(0, np.int64)
+    return GrownTree(tree, NO_ROWS, empty, empty, goes_left)
 
 
 class ScoredPart:
-    """Documents of one worker and their scores.
+    """Documents of a worker, and their scores.
 
     Attributes:
         data: the documents, without features after binning.
@@ -90,7 +90,7 @@ class ScoredPart:
 
 
 class ValidPart(ScoredPart):
-    """Validation documents of one worker."""
+    """Validation documents of a worker."""
 
     def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team, plan: TrainingPlan) -> None:
         super().__init__(data, binned, team)
@@ -105,7 +105,7 @@ class ValidPart(ScoredPart):
 
 
 class TrainPart(ScoredPart):
-    """Training documents of one worker."""
+    """Training documents of a worker."""
 
     def __init__(self, data: RankingData, binned: BinnedFeatures, team: Team, plan: TrainingPlan) -> None:
         super().__init__(data, binned, team)
@@ -140,11 +140,11 @@ class TrainPart(ScoredPart):
         return Same(self.objective.state())
 
     def begin_tree(self, output: int, seed: np.uint64 | None, new_round: tuple[int, float] | None) -> Steps:
-        """Round gradients to integers, on a sample if there is a seed; return the scales and the root.
+        """Round gradients to integers, on a sample if there is a seed; return the scales, the root and a state.
 
-        If this is the first tree of a round, compute its gradients first, and return the objective's state.
+        If this is the first tree of a round, compute its gradients first; the state is then that of the objective.
         """
-        learnt = None if new_round is None else (yield from self.compute_gradients(*new_round))
+        state = None if new_round is None else (yield from self.compute_gradients(*new_round))
         n, objective = self.plan.n_documents, self.objective
         g, h = of_output(self.gradients, output), of_output(self.hessians, output)
         bounded = yield from BoundedGradients.in_parts(g, h, self.team, n)
@@ -157,7 +157,7 @@ class TrainPart(ScoredPart):
             packed = yield from quantize_in_parts(bounded, self.plan.split, self.team, n, self.words, weights)
         root = self.leaves.plant(packed.words, *self._documents(packed))
         units = Same((packed.gradient_unit, packed.weight_unit, packed.counts_documents, bounded.sum_bounds))
-        return units, Max(packed.largest_weight), root, learnt
+        return units, Max(packed.largest_weight), root, state
 
     def find_thresholds(self) -> Steps:
         """Fit the thresholds that maximize the likelihood of the labels; return the objective's state."""
@@ -166,7 +166,7 @@ class TrainPart(ScoredPart):
         return Same(self.objective.state())
 
     def bound_original(self) -> Steps:
-        """Return bounds of the objective's gradients."""
+        """Return bounds for sums of the objective's gradients."""
         assert self.original is not None
         bounded = yield from BoundedGradients.in_parts(*self.original, self.team, self.plan.n_documents)
         self.bounds[ORIGINAL] = bounded
@@ -176,19 +176,19 @@ class TrainPart(ScoredPart):
         """Return the rows on which splits are searched, and the other rows of the tree."""
         n, rows = len(self.data), self.rows
         if packed.sampled is None or packed.unsampled is None:
-            return (np.arange(n, dtype=np.int32) if rows is None else rows), NOTHING
+            return (np.arange(n, dtype=np.int32) if rows is None else rows), NO_ROWS
         if rows is None:
             return packed.sampled, packed.unsampled
-        takes_part = np.zeros(n, bool)
-        takes_part[rows] = True
-        return packed.sampled[takes_part[packed.sampled]], packed.unsampled[takes_part[packed.unsampled]]
+        is_in_tree = np.zeros(n, bool)
+        is_in_tree[rows] = True
+        return packed.sampled[is_in_tree[packed.sampled]], packed.unsampled[is_in_tree[packed.unsampled]]
 
     def answer(self, question: GrowthRequest) -> Total:
         """Call `PartLeaves.answer`."""
         return self.leaves.answer(question)
 
     def sum_leaves(self, leaves: Sequence[int], which: str, scales: tuple[float, float]) -> Total:
-        """Call `PartLeaves.sums` with the gradients after the step, or those of the objective."""
+        """Call `PartLeaves.sums` with the gradients `STEP` or `ORIGINAL`."""
         return self.leaves.sums(leaves, self.bounds[which], scales)
 
     def add_tree(self, output: int, tree: GrownTree, values: Floats, leaves: Sequence[int]) -> None:
@@ -201,7 +201,7 @@ class TrainPart(ScoredPart):
 
 
 class SearchedPart:
-    """Documents of one worker, for a line search."""
+    """Documents of a worker, for a line search."""
 
     def __init__(self, part: ScoredPart, data: RankingData, plan: SweepPlan, n_threads: int) -> None:
         self.part, self.sweep = part, Sweep(data, plan.measure, plan.ties, n_threads, is_part=True)
@@ -214,17 +214,18 @@ class SearchedPart:
         self.leaf_of_rows = by_bins(tree, goes_left).leaf_of_rows(self.part.binned, self.part.team)
 
     def set_line(self, slopes: Floats, added: Floats | None) -> None:
-        """Set the slope of each leaf, and the value to add to its scores."""
+        """Set the slope of each leaf's documents, and the value to add to their scores."""
         scores = self.part.scores if added is None else self.part.scores + added[self.leaf_of_rows]
         self.scores, self.slopes = scores, slopes[self.leaf_of_rows]
         self.sweep.line(self.scores, self.slopes)  # raises if a number is not finite
 
     def exponents(self) -> Any:
         """Return the exponents of the largest and smallest scores and slopes; the smallest negated, to take maxima."""
-        return [None if of is None else Max((of[0], -of[1])) for of in exponents_of(self.scores, self.slopes)]
+        pairs = exponents_of(self.scores, self.slopes)
+        return [None if pair is None else Max((pair[0], -pair[1])) for pair in pairs]
 
     def scale(self, exponent: int) -> None:
-        """Divide by a power of two."""
+        """Divide scores and slopes by a power of two."""
         self.scores, self.slopes = np.ldexp(self.scores, -exponent), np.ldexp(self.slopes, -exponent)
 
     def largest(self) -> Max:

@@ -23,19 +23,19 @@ import numpy as np
 from podium.core.validation import require_whole
 from podium.data import RankingData
 from podium.distributed.clusters import import_library
-from podium.distributed.engine import PENDING, Engine, Placement, WorkerLostError
+from podium.distributed.engine import PENDING, Engine, Placement, WorkerLostError, pack_once
 from podium.distributed.holder import Calls, Holder
 from podium.distributed.sources import Columns, DerivedSource, Source, frame_to_data
 from podium.errors import DataError, PodiumError
 
-LARGE = 100_000  # bytes above which a message is sent once for all workers of a node
+LARGE = 100_000  # bytes; a larger message is sent once for all workers of a node
 MOST_FAILURES = 3  # consecutive failures to start a worker before training gives up
-SECONDS_TO_END = 2.0  # for Ray to end workers and free their processors
+SECONDS_TO_END = 2.0  # time for Ray to end workers and free their processors
 SECONDS_TO_JOIN = 5.0  # time to wait for further workers before training starts
 
 
 class RayWorker:
-    """Computes sources, and holds documents."""
+    """The actor of a worker, which computes sources and holds documents."""
 
     def __init__(self) -> None:
         self.holder: Any = None
@@ -49,12 +49,12 @@ class RayWorker:
 
     def compute(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         """Apply a function to values and to objects in Ray's store."""
-        return function(*_fetched(arguments))
+        return function(*_fetch(arguments))
 
     def hold(self, number: int, sets: Mapping[str, Any], n_threads: int) -> None:
         """Hold documents instead of the previous ones."""
         self.holder = None
-        self.holder = Holder(number, _fetched(sets), n_threads)
+        self.holder = Holder(number, _fetch(sets), n_threads)
 
     def release(self) -> None:
         """Release the documents."""
@@ -63,28 +63,28 @@ class RayWorker:
     def run(self, message: bytes) -> bytes:
         """Return the pickled answer of the holder to pickled calls.
 
-        Merging overwrites arrays, but those in Ray's store are read-only. Unpickled arrays are not.
+        The client overwrites arrays when it merges answers, but arrays in Ray's store are read-only.
         """
         return pickle.dumps(self.holder.run(pickle.loads(message)), 5)
 
     def beat(self) -> None:
-        """Do nothing; a separate thread answers, which shows that the process runs."""
+        """Do nothing; an answer, which a separate thread gives, shows that the process runs."""
 
 
-def _fetched(value: Any) -> Any:
+def _fetch(value: Any) -> Any:
     """Return a value with references to Ray's store replaced by their objects."""
     import ray
 
     if isinstance(value, ray.ObjectRef):
         return ray.get(value)
     if type(value) in (list, tuple):
-        return type(value)(_fetched(one) for one in value)
-    return {key: _fetched(one) for key, one in value.items()} if type(value) is dict else value
+        return type(value)(_fetch(entry) for entry in value)
+    return {key: _fetch(entry) for key, entry in value.items()} if type(value) is dict else value
 
 
 @dataclass
 class StartedWorker:
-    """An actor, its site, and its last heartbeat."""
+    """An actor that was started, the site it was started for, and its last heartbeat."""
 
     actor: Any
     site: str
@@ -130,8 +130,8 @@ class RayEngine(Engine):
         self._free_cpus = self._count_free_cpus()  # without those of other jobs
         self._workers: dict[str, StartedWorker] = {}
         self._starting: list[StartedWorker] = []
-        self._n_started, self._n_failed = 0, 0
-        self._objects: dict[int, tuple[Source, Any, str | None]] = {}  # of each source, and the worker that created it
+        self._n_started, self._n_failed = 0, 0  # workers that have started; attempts that have failed since the last
+        self._objects: dict[int, tuple[Source, Any, str | None]] = {}  # of each source, and the worker that computes it
         self._n_sources: Counter[str] = Counter()  # the number of sources that each worker computes
         self._nodes: dict[Any, list[str]] = {}  # the nodes that hold each block of a data set
 
@@ -160,7 +160,7 @@ class RayEngine(Engine):
     # --- workers
 
     def _sites(self) -> dict[str, tuple[dict[str, Any], int]]:
-        """Return where workers should be: for each site the options of the actor, and its number of threads."""
+        """Return where workers should be: for each site, the options of the actor and its number of threads."""
         strategies, context = self.ray.util.scheduling_strategies, self.ray.get_runtime_context()
         try:
             reserved = int(context.get_assigned_resources().get("CPU", 0))
@@ -185,16 +185,16 @@ class RayEngine(Engine):
             n_free = max(cpus.values())
         cpus[here] = cpus.get(here, 0) - reserved
         sites = {}
-        for site, most in cpus.items():
-            n = self.cpus_per_worker or min(most, n_free)
-            if 0 < n <= most:
+        for site, n_cpus in cpus.items():
+            n = self.cpus_per_worker or min(n_cpus, n_free)
+            if 0 < n <= n_cpus:
                 sites[site] = {"num_cpus": n, "scheduling_strategy": places[site]}, n
         if not sites and reserved:  # this task only waits, so a worker may use its processors
             sites[here] = {"num_cpus": 0, "scheduling_strategy": places[here]}, reserved
         return sites
 
     def wait_for_worker(self, seconds: float) -> None:
-        """Wait for the first worker, then briefly for others, so that documents need not move later."""
+        """Wait for the first worker, then a few seconds for others, so that documents need not move to them later."""
         if not self._sites():
             raise PodiumError("no node of the Ray cluster has enough processors for a worker: lower cpus_per_worker")
         super().wait_for_worker(seconds)
@@ -205,18 +205,19 @@ class RayEngine(Engine):
 
     def current_workers(self) -> dict[str, int]:
         """Return the workers that have started, and start one at each site without a worker."""
-        taken = {worker.site for worker in (*self._workers.values(), *self._starting)}
+        occupied = {worker.site for worker in (*self._workers.values(), *self._starting)}
         for site, (options, n_threads) in self._sites().items():
-            if site not in taken:
+            if site not in occupied:
                 actor = self._actor_class.options(**options).remote()
                 self._starting.append(StartedWorker(actor, site, n_threads, actor.place.remote()))
         for worker in list(self._starting):
             if self._is_done(worker.place):
                 self._starting.remove(worker)
-                self._take_in(worker)
+                self._add_worker(worker)
         return {name: worker.n_threads for name, worker in self._workers.items()}
 
-    def _take_in(self, worker: StartedWorker) -> None:
+    def _add_worker(self, worker: StartedWorker) -> None:
+        """Add a worker that has started; raise if too many could not start."""
         try:
             worker.actor_id, worker.node, address = self.ray.get(worker.place)
         except self.ray.exceptions.RayError as error:
@@ -240,8 +241,7 @@ class RayEngine(Engine):
     def collection_sources(self, X: Any, columns: Columns, categorical: tuple[Any, ...]) -> list[Source] | None:
         if not _is_dataset(X):
             return None
-        given = {name: value for name, value in columns.items() if value is not None}
-        for name, value in given.items():
+        for name, value in columns.items():
             if not isinstance(value, str):
                 raise DataError(f"{name} must be the name of a column of the ray.data.Dataset, not {value!r:.60}")
         if self._workers and not self._count_free_cpus():
@@ -252,7 +252,7 @@ class RayEngine(Engine):
         with suppress(Exception):  # this experimental interface is missing in clients at ray://…
             places = self.ray.experimental.get_object_locations(blocks)
             self._nodes |= {block: place["node_ids"] for block, place in places.items()}
-        return [DerivedSource(_block_to_data, (block, given, categorical)) for block in blocks]
+        return [DerivedSource(_block_to_data, (block, columns, categorical)) for block in blocks]
 
     @classmethod
     def lazy_scores(cls, X: Any, predict: Callable[[Any], Any], dtype: Any) -> Any:
@@ -265,25 +265,27 @@ class RayEngine(Engine):
         return X.map_batches(scored, batch_format="pandas", batch_size=None)
 
     def _object(self, source: Source) -> Any:
-        """Return a reference to a source in Ray's store; compute the source on the first call."""
+        """Return a reference to the value of a source in Ray's store; the first call computes it."""
         if id(source) in self._objects:
             return self._objects[id(source)][1]
+        worker = None
         if isinstance(source, list):
-            return [self._object(one) for one in source]
+            return [self._object(entry) for entry in source]
         if isinstance(source, DerivedSource):
-            arguments = [self._object(one) for one in source.arguments]
-            nearest = maker = self._worker_near(arguments)
-            value = self._workers[nearest].actor.compute.remote(source.function, arguments)
+            arguments = [self._object(argument) for argument in source.arguments]
+            worker = self._worker_near(arguments)
+            value = self._workers[worker].actor.compute.remote(source.function, arguments)
         elif isinstance(source, RankingData):
-            value, maker = self.ray.put(source), None
+            value = self.ray.put(source)
         else:
             return source
-        self._objects[id(source)] = source, value, maker
+        self._objects[id(source)] = source, value, worker
         return value
 
     def _worker_near(self, arguments: Sequence[Any]) -> str:
         """Return the worker with the fewest sources, preferably on a node that has one of the objects."""
-        nodes = {n for one in arguments if isinstance(one, self.ray.ObjectRef) for n in self._nodes.get(one, ())}
+        objects = [argument for argument in arguments if isinstance(argument, self.ray.ObjectRef)]
+        nodes = {node for reference in objects for node in self._nodes.get(reference, ())}
         workers = self.workers()
         near = [name for name in workers if self._workers[name].node in nodes]
         worker = min(near or workers, key=lambda name: (self._n_sources[name], name))
@@ -294,30 +296,31 @@ class RayEngine(Engine):
         results = []
         for source in sources:
             value = self._object(source)
-            maker = self._maker(source) or self._worker_near([])
-            results.append(self._workers[maker].actor.compute.remote(function, [value]))
+            worker = self._location(source) or self._worker_near([])
+            results.append(self._workers[worker].actor.compute.remote(function, [value]))
         return [self.wait(result) for result in results]
 
-    def _maker(self, source: Source) -> str | None:
-        maker = self._objects[id(source)][2] if id(source) in self._objects else None
-        return maker if maker in self._workers else None
+    def _location(self, source: Source) -> str | None:
+        """Return the worker that has computed a source, if it has not left."""
+        worker = self._objects[id(source)][2] if id(source) in self._objects else None
+        return worker if worker in self._workers else None
 
     def locate(self, sources: Sequence[Source]) -> list[str | None]:
         for source in sources:
             self._object(source)
-        return [self._maker(source) for source in sources]
+        return [self._location(source) for source in sources]
 
     # --- holders
 
     def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
         answers = {}
-        for name, p in placement.items():
-            sets = {of: [(k, self._object(source)) for k, source in sources] for of, sources in p.sets.items()}
-            answers[name] = self._actor(name).hold.remote(p.number, sets, p.n_threads)
+        for worker, p in placement.items():
+            sets = p.resolved(self._object)
+            answers[worker] = self._actor(worker).hold.remote(p.number, sets, p.n_threads)
         for answer in answers.values():
             self.wait(answer)
         self._objects, self._n_sources = {}, Counter()  # the holders have what they need
-        return {name: self._actor(name) for name in placement}
+        return {worker: self._actor(worker) for worker in placement}
 
     def _actor(self, worker: str) -> Any:
         if worker not in self._workers:
@@ -325,11 +328,12 @@ class RayEngine(Engine):
         return self._workers[worker].actor
 
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
-        distinct = {id(of_worker): of_worker for of_worker in calls.values()}
-        messages: dict[int, Any] = {key: self.ray.cloudpickle.dumps(calls) for key, calls in distinct.items()}
-        for key, message in messages.items():
-            messages[key] = self.ray.put(message) if len(message) > LARGE else message
-        answers = [self._actor(worker).run.remote(messages[id(of)]) for worker, of in calls.items()]
+        def pack(worker_calls: Calls) -> Any:
+            message = self.ray.cloudpickle.dumps(worker_calls)
+            return self.ray.put(message) if len(message) > LARGE else message
+
+        messages = pack_once(calls, pack)
+        answers = [self._actor(worker).run.remote(message) for worker, message in messages.items()]
         return [pickle.loads(self.wait(answer)) for answer in answers]
 
     def result(self, pending: Any, seconds: float) -> Any:
@@ -343,10 +347,10 @@ class RayEngine(Engine):
             while isinstance(cause, errors.RayTaskError):
                 cause = cause.cause
             if isinstance(cause, errors.RayActorError | errors.ObjectLostError | errors.NodeDiedError):
-                raise self._loss(cause) from error
+                raise self._loss_error(cause) from error
             raise cause from error
 
-    def _loss(self, error: Any) -> WorkerLostError:
+    def _loss_error(self, error: Any) -> WorkerLostError:
         """Return the error for a worker that has ended, or for objects lost with their node."""
         self._objects = {}
         for name, worker in self._workers.items():
@@ -362,7 +366,7 @@ class RayEngine(Engine):
                 worker.n_beats, worker.beat = worker.n_beats + 1, None
             if worker.beat is None:
                 worker.beat = worker.actor.beat.options(concurrency_group="beat").remote()
-        silent = self.silent({name: worker.n_beats for name, worker in self._workers.items()})
+        silent = self.silent_workers({name: worker.n_beats for name, worker in self._workers.items()})
         for name in silent:
             _end(self._workers.pop(name))
         if silent:

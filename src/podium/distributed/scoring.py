@@ -1,4 +1,4 @@
-"""Scoring files on a cluster: a file of scores for each file of documents."""
+"""Scoring files on a cluster; each file of documents gets a file of scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from podium.errors import DataError, FileFormatError
 from podium.models import Model, load
 from podium.models.base import model_of
 
-MANIFEST = "scores.json"  # the file in the folder of scores that identifies the model
+MANIFEST = "scores.json"  # the file in the folder of scores that identifies the model and the files of documents
 ROWS = 1 << 15  # number of rows to score at a time
 Blocks = Callable[..., Iterator[RankingData]]
 
@@ -52,7 +52,7 @@ def score_files(
         output: a folder that every worker can write to.
         client: a client of the cluster; the current one by default.
         blocks: reads a file block by block; `podium.read_blocks` by default.
-        timeout: seconds to wait until another file is complete.
+        timeout: seconds to wait for the next file to be complete.
         heartbeat: seconds without a heartbeat after which a worker is restarted; others score its files.
 
     Returns:
@@ -82,10 +82,13 @@ def score_files(
     except OSError as error:
         raise DataError(f"output: cannot create the folder {folder}: {error.strerror or error}") from error
     _require_same_model(folder, loaded, dict(zip(paths, targets, strict=True)))
-    open_ones = [(path, target) for path, target in zip(paths, targets, strict=True) if not target.exists()]
     engine.wait_for_worker(timeout)
-    sent = engine.submit(pickle.loads, pickle.dumps(loaded))  # a task, so that Dask repeats it if its worker is lost
-    running = [engine.submit(_score_file, sent, path, str(target), blocks) for path, target in open_ones]
+    remote = engine.submit(pickle.loads, pickle.dumps(loaded))  # a task, so that Dask repeats it if its worker is lost
+    running = [
+        engine.submit(_score_file, remote, path, str(target), blocks)
+        for path, target in zip(paths, targets, strict=True)
+        if not target.exists()
+    ]
     for future in running:
         engine.wait(future)
     return targets
@@ -101,9 +104,9 @@ def _names_of_scores(paths: list[str]) -> list[str]:
         suffix = ".scores.parquet" if format_of(path) == "parquet" else ".scores.txt"
         names.append(Path(name).stem + suffix)
     if len(set(names)) < len(names):
-        twice = first_repeated(names)
         raise DataError(
-            f"two files would write their scores to the same file {twice!r}: score them into different folders"
+            f"two files would write their scores to the same file {first_repeated(names)!r}: score them into different "
+            "folders"
         )
     return names
 
@@ -111,14 +114,14 @@ def _names_of_scores(paths: list[str]) -> list[str]:
 def _require_same_model(folder: Path, model: Model, targets: Mapping[str, Path]) -> None:
     """Raise if the folder holds scores of another model or of other files; otherwise record model and files."""
     states = {path: [(stat := Path(path).stat()).st_size, stat.st_mtime_ns] for path in targets}
-    digest, noted = model.digest(), _noted(folder / MANIFEST)
-    files = {} if noted is None else noted["files"]
+    digest, manifest = model.digest(), _read_manifest(folder / MANIFEST)
+    files = {} if manifest is None else manifest["files"]
     problem = None
-    if noted is not None and noted["model"] != digest:
+    if manifest is not None and manifest["model"] != digest:
         problem = "scores of another model"
     for path, target in targets.items():
         if path in files and files[path] != states[path]:
-            problem = problem or f"scores of a {path} that has changed since"
+            problem = problem or f"scores of an earlier version of {path}"
         elif path not in files and target.exists():
             problem = problem or f"a file {target.name!r} that does not come from {path}"
     if problem is not None:
@@ -126,7 +129,7 @@ def _require_same_model(folder: Path, model: Model, targets: Mapping[str, Path])
     write_text(folder / MANIFEST, json.dumps({"model": digest, "files": files | states}, indent=1) + "\n")
 
 
-def _noted(manifest: Path) -> dict[str, Any] | None:
+def _read_manifest(manifest: Path) -> dict[str, Any] | None:
     """Return the content of the manifest of an earlier call, or None if there is none."""
     try:
         content = json.loads(manifest.read_text(encoding="utf-8"))
@@ -141,10 +144,8 @@ def _noted(manifest: Path) -> dict[str, Any] | None:
 
 def _score_file(model: Model, path: str, target: str, blocks: Blocks | None) -> None:
     """Score one file; its file of scores appears when it is complete."""
-    how: dict[str, Any] = {
-        "rows": ROWS, "whole_queries": model.sees_lists, "like": model.schema if model.has_one_schema else None,
-    }  # fmt: skip
-    documents = (blocks or read_blocks)(path, **how)
+    like = model.schema if model.has_one_schema else None
+    documents = (blocks or read_blocks)(path, rows=ROWS, whole_queries=model.sees_lists, like=like)
     write = _write_parquet if target.endswith(".parquet") else _write_text
     with replacing(Path(target)) as temporary:
         write(temporary, ((block, model.predict(block)) for block in documents))

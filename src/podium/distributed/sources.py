@@ -1,4 +1,4 @@
-"""Sources of partitions; queries that are spread over several partitions are brought together.
+"""Sources of partitions, and the collection of queries that are spread over several partitions.
 
 A worker computes a source, and another worker computes it again if the first one is lost. A source is data, or a
 `DerivedSource`: a function of other sources. Engines may have other kinds of sources, such as Dask's delayed values or
@@ -25,7 +25,7 @@ from podium.errors import DataError, warn
 
 Reader = Callable[[list[str]], RankingData]
 PIECES = 4  # of `RankingData` for each worker, so that several workers can share those of a lost one
-Columns = dict[str, Any]  # y, qid, sample_weight, query_weight: names of columns, collections, or None
+Columns = dict[str, Any]  # y, qid, sample_weight, query_weight: names of columns, or collections
 Source = Any
 OPTIONAL = ("document_weights", "query_weights", "positions", "preferences", "document_ids")
 
@@ -41,9 +41,9 @@ class DerivedSource:
 def computed(source: Source, value_of: Callable[[Source], Any] = lambda source: source) -> Any:
     """Compute the value of a source in this process; `value_of` looks up sources that only an engine knows."""
     if isinstance(source, DerivedSource):
-        return source.function(*(computed(one, value_of) for one in source.arguments))
+        return source.function(*(computed(argument, value_of) for argument in source.arguments))
     if isinstance(source, list):
-        return [computed(one, value_of) for one in source]
+        return [computed(entry, value_of) for entry in source]
     return value_of(source)
 
 
@@ -78,9 +78,9 @@ def describe(data: RankingData) -> PartitionSummary:
 class Partitions:
     """The partitions of a set, each with whole queries."""
 
-    sources: list[Source]  # one for each partition, in the given order
+    sources: list[Source]  # one for each partition
     sizes: list[int]  # number of documents of each
-    schema: Schema  # features of all partitions together
+    schema: Schema  # features of all partitions
     first: PartitionSummary  # summary of the first partition
 
 
@@ -92,29 +92,29 @@ def gather_partitions(
     Args:
         name: the name of the set in messages.
         sources: sources of `RankingData`.
-        described: the result of `describe` for each.
+        described: the result of `describe` for each source.
         schema: the schema of the training documents; None for the training documents themselves.
 
     """
-    filled = [(s, d) for s, d in zip(sources, described, strict=True) if d.n_documents]
-    if not filled:
+    nonempty = [(s, d) for s, d in zip(sources, described, strict=True) if d.n_documents]
+    if not nonempty:
         raise DataError(f"{name}: there are no documents")
-    first = filled[0][1]
-    for _, other in filled[1:]:
-        _require_alike(name, first, other)
-    common = schema or _common_schema(name, [d for _, d in filled])
-    matched = [s if d.schema == common else DerivedSource(common.matched, (s,)) for s, d in filled]
-    return _whole_queries(name, matched, [d for _, d in filled], common)
+    described = [d for _, d in nonempty]
+    for other in described[1:]:
+        _require_same_columns(name, described[0], other)
+    common = schema or _common_schema(name, described)
+    matched = [s if d.schema == common else DerivedSource(common.matched, (s,)) for s, d in nonempty]
+    return _collect_queries(name, matched, described, common)
 
 
-def _require_alike(name: str, first: PartitionSummary, other: PartitionSummary) -> None:
+def _require_same_columns(name: str, first: PartitionSummary, other: PartitionSummary) -> None:
     """Raise if two partitions have different columns."""
-    for what, a, b in (
+    for aspect, a, b in (
         ("columns", first.has, other.has), ("kind of query id", first.kind, other.kind),
         ("normalization", first.reading.get("normalize"), other.reading.get("normalize")),
     ):  # fmt: skip
         if a != b:
-            raise DataError(f"{name}: partitions differ in their {what}: {a} and {b}")
+            raise DataError(f"{name}: partitions differ in their {aspect}: {a} and {b}")
 
 
 def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
@@ -135,8 +135,8 @@ def _common_schema(name: str, described: list[PartitionSummary]) -> Schema:
             )
     names: dict[int, set[str]] = {}
     for d in described:
-        for feature, names_here in d.schema.encoding.categories.items():
-            names.setdefault(feature, set()).update(names_here)
+        for feature, part_names in d.schema.encoding.categories.items():
+            names.setdefault(feature, set()).update(part_names)
     categories = {feature: names_of_categories(all_names) for feature, all_names in sorted(names.items())}
     return Schema(widest.n_features, widest.names, Encoding(categories))
 
@@ -147,60 +147,59 @@ def has_equal(values: NDArray[Any]) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def _whole_queries(name: str, sources: list[Source], described: list[PartitionSummary], schema: Schema) -> Partitions:
-    """Collect queries that are spread over several partitions in one of them."""
+def _collect_queries(name: str, sources: list[Source], described: list[PartitionSummary], schema: Schema) -> Partitions:
+    """Collect each query that is spread over several partitions in one of them, its home."""
+    n_parts = len(described)
     ids = np.concatenate([d.query_ids for d in described])
     sizes = np.concatenate([d.query_sizes for d in described])
-    partition = np.repeat(np.arange(len(described)), [len(d.query_ids) for d in described])
+    partition = np.repeat(np.arange(n_parts), [len(d.query_ids) for d in described])
     if not has_equal(ids):
         return Partitions(sources, [d.n_documents for d in described], schema, described[0])
-    _, query, times = np.unique(ids, return_inverse=True, return_counts=True)
+    _, query, counts = np.unique(ids, return_inverse=True, return_counts=True)
     order = np.lexsort((partition, query))
-    starts = np.cumsum(times) - times
-    place = np.arange(len(query)) - starts[query[order]]
-    home_of_query = np.empty(len(times), np.int64)  # one of its partitions, in turn
-    is_home = place == np.arange(len(times))[query[order]] % times[query[order]]
-    home_of_query[query[order][is_home]] = partition[order][is_home]
-    home = home_of_query[query]
+    starts = np.cumsum(counts) - counts
+    turn = np.arange(len(counts)) % counts  # each of its partitions in turn, so that homes are spread evenly
+    home = partition[order][starts + turn][query]
     moves = home != partition
-    moved, total = int(sizes[moves].sum()), sum(d.n_documents for d in described)
-    n_bytes = moved * sum(d.n_bytes for d in described) // total
+    n_moved, total = int(sizes[moves].sum()), sum(d.n_documents for d in described)
+    n_bytes = n_moved * sum(d.n_bytes for d in described) // total
     warn(
-        f"{name}: {int((times > 1).sum())} of {len(times)} queries are spread over several partitions, so {moved} of "
-        f"{total} documents ({n_bytes / 1e6:.1f} MB) have to move, and again if a worker is lost; partition the data "
-        "by query to avoid that",
+        f"{name}: {int((counts > 1).sum())} of {len(counts)} queries are spread over several partitions, so {n_moved} "
+        f"of {total} documents ({n_bytes / 1e6:.1f} MB) have to move, and again if a worker is lost; partition the "
+        "data by query to avoid that",
         stacklevel=5,
     )
-    given: list[dict[int, NDArray[Any]]] = [
-        {int(d): ids[moves & (partition == k) & (home == d)] for d in np.unique(home[moves & (partition == k)])}
-        for k in range(len(described))
-    ]
-    taken = [DerivedSource(_given, (source, given[k])) if given[k] else source for k, source in enumerate(sources)]
-    new, new_sizes = [], []
-    for k in range(len(described)):
-        others = [taken[p] for p in range(len(described)) if k in given[p]]
-        new.append(DerivedSource(_collected, (k, taken[k], others)) if others or given[k] else sources[k])
+    leaving: list[dict[int, NDArray[Any]]] = []  # of each partition: the queries that move, by their home
+    for k in range(n_parts):
+        leaves = moves & (partition == k)
+        leaving.append({int(other): ids[leaves & (home == other)] for other in np.unique(home[leaves])})
+    pieces = [DerivedSource(_split, (sources[k], leaving[k])) if leaving[k] else sources[k] for k in range(n_parts)]
+    new_sources, new_sizes = [], []
+    for k in range(n_parts):
+        arriving = [pieces[other] for other in range(n_parts) if k in leaving[other]]
+        changes = bool(arriving or leaving[k])
+        new_sources.append(DerivedSource(_joined, (k, pieces[k], arriving)) if changes else sources[k])
         new_sizes.append(int(sizes[home == k].sum()))
-    return Partitions(new, new_sizes, schema, described[0])
+    return Partitions(new_sources, new_sizes, schema, described[0])
 
 
-def _given(data: RankingData, given: dict[int, NDArray[Any]]) -> dict[int | None, RankingData]:
+def _split(data: RankingData, leaving: dict[int, NDArray[Any]]) -> dict[int | None, RankingData]:
     """Split a partition into the queries that move, by the number of their new partition, and the rest (key None)."""
     pieces: dict[int | None, RankingData] = {}
     stays = np.ones(data.n_queries, bool)
-    for number, ids in given.items():
-        is_given = np.isin(data.query_ids, ids)
-        pieces[number] = data.select(is_given)
-        stays &= ~is_given
+    for number, ids in leaving.items():
+        leaves = np.isin(data.query_ids, ids)
+        pieces[number] = data.select(leaves)
+        stays &= ~leaves
     pieces[None] = data.select(stays)
     return pieces
 
 
-def _collected(number: int, pieces: Any, others: list[dict[int | None, RankingData]]) -> RankingData:
-    """Join the queries that a partition keeps and those that other partitions give it."""
-    kept = pieces[None] if isinstance(pieces, dict) else pieces
-    parts = [part for part in (kept, *(other[number] for other in others)) if len(part)]
-    return RankingData.concatenate(parts) if parts else kept
+def _joined(number: int, pieces: Any, arriving: list[dict[int | None, RankingData]]) -> RankingData:
+    """Join the queries that stay in a partition and those that arrive from others."""
+    staying = pieces[None] if isinstance(pieces, dict) else pieces
+    parts = [part for part in (staying, *(other[number] for other in arriving)) if len(part)]
+    return RankingData.concatenate(parts) if parts else staying
 
 
 def pieces_of(data: RankingData, n: int) -> list[RankingData]:
@@ -220,14 +219,14 @@ def are_files(X: Any) -> bool:
     """Return whether a value is the name of a file, or a list of names."""
     if isinstance(X, str | os.PathLike):
         return True
-    return isinstance(X, list | tuple) and bool(X) and all(isinstance(one, str | os.PathLike) for one in X)
+    return isinstance(X, list | tuple) and bool(X) and all(isinstance(name, str | os.PathLike) for name in X)
 
 
 def file_sources(X: Any, columns: Columns, reader: Reader | None) -> list[Source]:
     """Return a source for each file."""
-    extra = [name for name, value in columns.items() if value is not None and not isinstance(value, str)]
+    extra = [name for name, value in columns.items() if not isinstance(value, str)]
     if extra:
-        raise DataError(f"files have their own labels and weights: leave {extra[0]} out")
+        raise DataError(f"files have their own labels and weights: omit {extra[0]}")
     files = [Path(path) for path in paths_of(X)]
     paths = [str(path.absolute() if path.exists() else path) for path in files]  # workers may be in another folder
     return [DerivedSource(_read, (path, reader)) for path in paths]
@@ -236,14 +235,13 @@ def file_sources(X: Any, columns: Columns, reader: Reader | None) -> list[Source
 def paths_of(X: Any) -> list[str]:
     """Return all files that match patterns or are in folders."""
     paths: list[str] = []
-    for one in [X] if isinstance(X, str | os.PathLike) else X:
-        text = os.fspath(one)
-        if Path(text).is_dir():
-            matches = sorted(str(path) for path in Path(text).iterdir() if path.is_file() and path.name[0] not in "._")
+    for name in map(os.fspath, [X] if isinstance(X, str | os.PathLike) else X):
+        if Path(name).is_dir():
+            matches = sorted(str(path) for path in Path(name).iterdir() if path.is_file() and path.name[0] not in "._")
         else:
-            matches = sorted(glob.glob(text)) if glob.has_magic(text) else [text]  # noqa: PTH207
+            matches = sorted(glob.glob(name)) if glob.has_magic(name) else [name]  # noqa: PTH207
         if not matches:
-            raise DataError(f"there are no files {text!r}")
+            raise DataError(f"there are no files {name!r}")
         paths += matches
     return paths
 
@@ -254,21 +252,18 @@ def _read(path: str, reader: Reader | None) -> RankingData:
 
 def frame_to_data(frame: Any, names: list[str], values: list[Any], categorical: tuple[Any, ...]) -> RankingData:
     """Return a pandas frame as data; `names` are the roles of `values`, which are names of columns or arrays."""
-    given = dict(zip(names, values, strict=True))
     if not len(frame):
         return empty_data()
-    if given.get("qid") is None and not frames.has_queries(frame):
+    columns = {
+        name: value if isinstance(value, str) else np.asarray(value) for name, value in zip(names, values, strict=True)
+    }
+    if "qid" not in columns and not frames.has_queries(frame):
         raise DataError("the frame has no query ids: add a column 'qid', or name the column, fit(X, qid=…)")
     text = columns_of_text(frame, list(categorical))
     return RankingData(
-        frame.reset_index(drop=True), _plain(given.get("y")), qid=_plain(given.get("qid")), categorical=text,
-        document_weights=_plain(given.get("sample_weight")), query_weights=_plain(given.get("query_weight")),
+        frame.reset_index(drop=True), columns.get("y"), qid=columns.get("qid"), categorical=text,
+        document_weights=columns.get("sample_weight"), query_weights=columns.get("query_weight"),
     )  # fmt: skip
-
-
-def _plain(value: Any) -> Any:
-    """Return the name of a column, or an array."""
-    return value if value is None or isinstance(value, str) else np.asarray(value)
 
 
 def empty_data() -> RankingData:
@@ -287,11 +282,8 @@ def labels_of(data: RankingData) -> Any:
 
 def coded_data(data: RankingData, classes: Any) -> RankingData:
     """Return the data with 1 for the second class, and 0 for the first."""
+    from podium.estimators.pointwise_trees import class_codes
+
     if not len(data):
         return data
-    labels = data.relevance
-    unknown = np.setdiff1d(labels[~np.isnan(labels)], classes)
-    if len(unknown):
-        raise DataError(f"the label {unknown[0]!r} does not occur in the training data")
-    codes = np.where(np.isnan(labels), np.nan, labels == classes[1]).astype(np.float32)
-    return data.replace(labels=dict(data.labels) | {"relevance": codes})
+    return data.replace(labels=dict(data.labels) | {"relevance": class_codes(data.relevance, classes)})

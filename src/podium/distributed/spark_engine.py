@@ -26,7 +26,7 @@ from typing import Any
 from podium.core.validation import require_whole
 from podium.data.frames import has_role
 from podium.distributed.clusters import import_library
-from podium.distributed.engine import HEARTBEAT, PENDING, TIMEOUT, Engine, Placement, WorkerLostError
+from podium.distributed.engine import HEARTBEAT, PENDING, TIMEOUT, Engine, Placement, WorkerLostError, pack_once
 from podium.distributed.holder import Calls
 from podium.distributed.sources import Columns, DerivedSource, Source
 from podium.distributed.spark_frames import (
@@ -50,7 +50,7 @@ ROLES = {"y": "relevance", "qid": "qid", "sample_weight": "document_weights", "q
 
 
 class ConnectedTask:
-    """A connected task, its answers, and the reason if it was lost."""
+    """A connected task: its wire, its answers, and the problem if it was lost."""
 
     def __init__(self, name: str, wire: Wire) -> None:
         self.name, self.wire = name, wire
@@ -63,7 +63,7 @@ class BarrierJob:
 
     Args:
         rows: a DataFrame with a partition for each task.
-        n_tasks: the number of its partitions.
+        n_tasks: the number of partitions.
         task: the function of each task, without the address and the token.
         heartbeat: seconds without a heartbeat after which a task is lost.
 
@@ -176,22 +176,28 @@ class BarrierJob:
             self.thread.join(SECONDS_TO_END)
 
 
+def _frame_key(numbered: tuple[int, SparkDocuments]) -> int:
+    """Return a key that is equal for adjacent sets in the same frame."""
+    number, documents = numbered
+    return number if documents.rows is None else id(documents.frame)
+
+
 class _Server(socketserver.ThreadingTCPServer):
     daemon_threads, request_queue_size = True, 128
 
 
 def _reason(error: BaseException | None) -> str:
-    """Return the most informative line of a Spark error."""
+    """Return the most informative lines of a Spark error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("podium.errors.")]
-    return ours[0] if ours else " ".join(lines[:3])
+    podium_errors = [line for line in lines if line.startswith("podium.errors.")]
+    return podium_errors[0] if podium_errors else " ".join(lines[:3])
 
 
 class SparkEngine(Engine):
     """The tasks of a Spark barrier stage as workers.
 
     Args:
-        session: the Spark session; that of the documents, or the active one, by default.
+        session: the Spark session; the active one by default.
         n_workers: the number of tasks; by default as many as can run at the same time.
         timeout: seconds to wait for an answer of a task, and for Spark to start the tasks.
         heartbeat: seconds without a heartbeat after which a task is lost.
@@ -265,7 +271,7 @@ class SparkEngine(Engine):
             self._is_new_fit, self._n_starts = False, 0
             self._documents, self._rows, self._hashes = [], None, {}
         if is_spark_frame(X):
-            roles = {ROLES[name]: value for name, value in columns.items() if value is not None}
+            roles = {ROLES[name]: value for name, value in columns.items()}
             X = SparkDocuments.of(X, roles, None, categorical)
         if not isinstance(X, SparkDocuments):
             return None
@@ -286,18 +292,20 @@ class SparkEngine(Engine):
 
         if not self._documents:
             return self.session.range(0, self.n_workers, 1, self.n_workers)
-        names = columns_of([one.reading for one in self._documents])
+        names = columns_of([documents.reading for documents in self._documents])
         parts = []
-        numbered = list(enumerate(self._documents))
-        for _, of_frame in groupby(numbered, lambda one: one[0] if one[1].rows is None else id(one[1].frame)):
-            sets = list(of_frame)  # all in the same frame, which is read once
-            frame = sets[0][1].frame
-            numbers = [functions.lit(k) if one.rows is None else functions.when(one.rows, k) for k, one in sets]
-            chosen = [as_array(frame, name) if name in frame.columns else functions.lit(None) for name in names]
-            chosen = [value.alias(f"c{k}") for k, value in enumerate(chosen)]  # names with dots cannot be mapped
-            query = column(sets[0][1].reading.roles["qid"]).alias(QUERY)
-            parts.append(frame.select(*chosen, functions.coalesce(*numbers).alias(SET), query))
-        rows = reduce(lambda one, other: one.union(other), parts)
+        for _, group in groupby(enumerate(self._documents), _frame_key):
+            numbers, sets = zip(*group, strict=True)  # sets in the same frame, which is read once
+            frame, query = sets[0].frame, sets[0].reading.roles["qid"]
+            set_numbers = [
+                functions.lit(k) if documents.rows is None else functions.when(documents.rows, k)
+                for k, documents in zip(numbers, sets, strict=True)
+            ]
+            columns = [as_array(frame, name) if name in frame.columns else functions.lit(None) for name in names]
+            columns = [value.alias(f"c{k}") for k, value in enumerate(columns)]  # names with dots cannot be mapped
+            columns += [functions.coalesce(*set_numbers).alias(SET), column(query).alias(QUERY)]
+            parts.append(frame.select(*columns))
+        rows = reduce(lambda rows, part: rows.union(part), parts)
         return rows.repartition(self.n_workers, QUERY).drop(QUERY)
 
     # --- tasks
@@ -313,10 +321,10 @@ class SparkEngine(Engine):
             self._n_starts += 1
             self._rows = self._partitioned() if self._rows is None else self._rows
             task = BarrierTask(
-                readings=tuple(one.reading for one in self._documents),
-                has_own_queries=any(one.rows is not None for one in self._documents),
+                readings=tuple(documents.reading for documents in self._documents),
+                has_own_queries=any(documents.rows is not None for documents in self._documents),
                 seconds_between_beats=self.heartbeat / BEATS,
-            )  # fmt: skip
+            )
             try:
                 self._job = BarrierJob(self._rows, self.n_workers, task, self.heartbeat)
                 self._job.wait_for_tasks(self.timeout)
@@ -331,34 +339,36 @@ class SparkEngine(Engine):
             self._job.close(is_lost)
         self._job = None
 
-    def _lost(self, task: ConnectedTask) -> WorkerLostError:
+    def _loss_error(self, task: ConnectedTask) -> WorkerLostError:
+        """End all tasks, because Spark cannot replace one, and return the error for a lost task."""
         self._end(is_lost=True)
         return WorkerLostError(f"{task.name} {task.problem or 'has left'}, and Spark starts all tasks again")
 
-    def _request(self, method: str, arguments: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-        """Send requests to tasks at the same time, and return their answers by worker."""
+    def _request(self, method: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Call a method of `TaskWorker` in several tasks at the same time, and return the answers by worker."""
         from pyspark import cloudpickle
 
-        tasks, packed = self._tasks(), dict[int, bytes]()
-        for worker, of_worker in arguments.items():
-            if id(of_worker) not in packed:
-                packed[id(of_worker)] = cloudpickle.dumps((method, of_worker))
+        tasks = self._tasks()
+        messages = pack_once(arguments, lambda argument: cloudpickle.dumps((method, argument)))
+        for worker, message in messages.items():
             try:
-                tasks[worker].wire.send(packed[id(of_worker)])
+                tasks[worker].wire.send(message)
             except OSError as error:
-                raise self._lost(tasks[worker]) from error
+                raise self._loss_error(tasks[worker]) from error
         return {worker: self.wait(tasks[worker]) for worker in arguments}
 
     def compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
         homes = [home or f"task {k % self.n_workers}" for k, home in enumerate(self.locate(sources))]
-        of_worker = {home: [source for h, source in zip(homes, sources, strict=True) if h == home] for home in homes}
-        answers = self._request("compute", {worker: (function, of) for worker, of in of_worker.items()})
-        in_turn = {worker: iter(values) for worker, values in answers.items()}
-        return [next(in_turn[home]) for home in homes]
+        by_worker: dict[str, list[Source]] = {}
+        for home, source in zip(homes, sources, strict=True):
+            by_worker.setdefault(home, []).append(source)
+        answers = self._request("compute", {worker: (function, values) for worker, values in by_worker.items()})
+        results = {worker: iter(values) for worker, values in answers.items()}
+        return [next(results[home]) for home in homes]
 
     def start_holders(self, placement: Mapping[str, Placement]) -> dict[str, Any]:
-        hashes = self._request("hold", {worker: (one,) for worker, one in placement.items()})
-        if any(self._hashes.get(worker, of_worker) != of_worker for worker, of_worker in hashes.items()):
+        hashes = self._request("hold", placement)
+        if any(self._hashes.get(worker, values) != values for worker, values in hashes.items()):
             raise DataError(
                 "the rows of the DataFrame changed when Spark recomputed them after a task was lost: write the "
                 "DataFrame to storage before training, because random splits and samples differ each time"
@@ -367,8 +377,7 @@ class SparkEngine(Engine):
         return dict.fromkeys(placement)
 
     def ask(self, calls: Mapping[str, Calls]) -> list[Any]:
-        packed = {id(of_worker): (of_worker,) for of_worker in calls.values()}
-        return list(self._request("ask", {worker: packed[id(of)] for worker, of in calls.items()}).values())
+        return list(self._request("ask", calls).values())
 
     def result(self, pending: ConnectedTask, seconds: float) -> Any:
         try:
@@ -376,7 +385,7 @@ class SparkEngine(Engine):
         except Empty:
             return PENDING
         if message is None:
-            raise self._lost(pending)
+            raise self._loss_error(pending)
         is_done, value = pickle.loads(message)
         if not is_done:
             raise value
@@ -385,7 +394,7 @@ class SparkEngine(Engine):
     def check_workers(self) -> None:
         for task in self._job.tasks.values() if self._job is not None else ():
             if task.problem is not None:
-                raise self._lost(task)
+                raise self._loss_error(task)
 
     def release(self) -> None:
         self._is_new_fit = True

@@ -1,4 +1,4 @@
-"""Boosted trees for Spark's pipelines: `fit(df)` trains on the cluster, and `transform(df)` adds scores.
+"""Boosted trees for Spark's pipelines: `fit(df)` trains on the cluster, and `transform(df)` adds a column of scores.
 
 The estimators follow the conventions of `pyspark.ml`: parameters such as `featuresCol` name columns, every parameter is
 a `Param`, and `write()` and `read()` save and load estimators and models.
@@ -48,7 +48,7 @@ COLUMNS = {
     "weightCol": "the column of document weights",
     "queryWeightCol": "the column of query weights",
     "positionCol": "the column of positions at which documents were shown",
-    "validationIndicatorCol": "the Boolean column that is true for validation rows; all rows of a query must agree",
+    "validationIndicatorCol": "the Boolean column that is true for validation rows, the same in all rows of a query",
     "predictionCol": "the column of scores that `transform` adds",
 }
 DEFAULTS = {"featuresCol": "features", "labelCol": "label", "groupCol": "qid", "predictionCol": "prediction"}
@@ -65,7 +65,7 @@ def _param(name: str, text: str, convert: Callable[[Any], Any] | None = None) ->
 
 
 def _checked(parameter: Parameter[Any]) -> Callable[[Any], Any]:
-    """Return a converter for Spark that raises if a value of a Podium parameter is out of range."""
+    """Return a converter for Spark that raises if the value of a Podium parameter is invalid."""
 
     def check(value: Any) -> Any:
         parameter.check(value)
@@ -150,16 +150,17 @@ class _WithParams(Params):  # type: ignore[misc]
         return self
 
     def _features_in(self, dataset: Any) -> list[str]:
-        named = self.getOrDefault("featuresCol")
-        return _known(dataset, "featuresCol", [named] if isinstance(named, str) else list(named))
+        names = self.getOrDefault("featuresCol")
+        names = [names] if isinstance(names, str) else list(names)
+        _require_columns(dataset, "featuresCol", names)
+        return names
 
 
-def _known(dataset: Any, parameter: str, names: list[str]) -> list[str]:
-    """Return names of columns, or raise if a DataFrame does not have one."""
+def _require_columns(dataset: Any, parameter: str, names: list[str]) -> None:
+    """Raise if a DataFrame does not have the columns that a parameter names."""
     for name in names:
         if name not in dataset.columns:
             raise DataError(f"{parameter}: the DataFrame has no column {name!r}, only {', '.join(dataset.columns)}")
-    return names
 
 
 @_with_params(*COLUMNS)
@@ -180,11 +181,15 @@ class _SparkEstimator(_WithParams, Estimator, _Saved):  # type: ignore[misc]
 
         kind = getattr(podium.estimators, self.estimator)
         estimator = kind(**{name: self.getOrDefault(name) for name in parameters(kind) if self.isSet(name)})
-        named = {name: self.getOrDefault(name) for name in COLUMNS if self.isDefined(name)}
-        roles = {role: _known(dataset, name, [named[name]])[0] for name, role in ROLES.items() if named.get(name)}
-        valid, is_train, indicator = None, None, named.get("validationIndicatorCol")
+        columns = {name: self.getOrDefault(name) for name in COLUMNS if self.isDefined(name)}
+        roles = {}
+        for name, role in ROLES.items():
+            if columns.get(name):
+                _require_columns(dataset, name, [columns[name]])
+                roles[role] = columns[name]
+        valid, is_train, indicator = None, None, columns.get("validationIndicatorCol")
         if indicator:
-            _known(dataset, "validationIndicatorCol", [indicator])
+            _require_columns(dataset, "validationIndicatorCol", [indicator])
             is_valid = functions.coalesce(column(indicator).cast("boolean"), functions.lit(False))
             is_train = ~is_valid
         elif estimator.patience is not None:
@@ -198,7 +203,7 @@ class _SparkEstimator(_WithParams, Estimator, _Saved):  # type: ignore[misc]
             session=dataset.sparkSession, n_workers=self.getOrDefault("numWorkers"),
             timeout=self.getOrDefault("timeout"), heartbeat=self.getOrDefault("heartbeat"),
         )  # fmt: skip
-        estimator.__dict__.update(vars(fitted))  # an ordinary estimator, which processes without Spark can load
+        estimator.__dict__.update(vars(fitted))  # the estimator is not Spark's, so processes without Spark can load it
         model: SparkRankingModel = self._copyValues(SparkRankingModel(estimator))
         return model
 
@@ -251,13 +256,15 @@ class SparkRankingEvaluator(_WithParams, Evaluator, _Saved):  # type: ignore[mis
     def _evaluate(self, dataset: Any) -> float:
         from pyspark.sql import functions
 
-        named = {name: self.getOrDefault(name) for name in ROLES if self.hasParam(name) and self.isDefined(name)}
-        named["predictionCol"] = self.getOrDefault("predictionCol")
-        chosen = [column(_known(dataset, name, [value])[0]).alias(name) for name, value in named.items()]
-        highest = dataset.agg(functions.max(column(named["labelCol"]))).first()[0]
+        names = {name: self.getOrDefault(name) for name in ROLES if self.hasParam(name) and self.isDefined(name)}
+        names["predictionCol"] = self.getOrDefault("predictionCol")
+        for parameter, name in names.items():
+            _require_columns(dataset, parameter, [name])
+        columns = [column(name).alias(parameter) for parameter, name in names.items()]
+        highest = dataset.agg(functions.max(column(names["labelCol"]))).first()[0]
         outline = RankingData(np.zeros((2, 1)), [0.0, float(highest or 0.0)], qid=[0, 0])
         measure = as_measure(self.getOrDefault("measure")).fixed(outline)
-        rows = dataset.select(*chosen).repartition("groupCol")
+        rows = dataset.select(*columns).repartition("groupCol")
         parts = rows.mapInArrow(_measuring(measure), "sums binary").collect()
         sums = merged(merge_all(pickle.loads(part["sums"]) for part in parts))
         return float("nan") if sums is None else measure.mean_of_sums(sums)
@@ -269,9 +276,9 @@ def _measuring(measure: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def measured(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        received = list(batches)
-        if received:
-            table = pa.Table.from_batches(received)
+        nonempty = list(batches)
+        if nonempty:
+            table = pa.Table.from_batches(nonempty)
             rows = {name: table[name].to_numpy() for name in table.column_names}
             data = RankingData(
                 np.zeros((len(table), 1)), rows["labelCol"], qid=rows["groupCol"],
@@ -291,10 +298,10 @@ def spark_folds(
     foldCol: str = "fold",
     seed: int = 0,
 ) -> Any:
-    """Return a DataFrame with a column of fold numbers, which all rows of a query share.
+    """Return a DataFrame with a column of fold numbers that is the same in all rows of a query.
 
     Pass the column to Spark's cross-validation: `CrossValidator(…, numFolds=3, foldCol="fold")`. Without it, Spark
-    splits rows at random, and thus splits queries.
+    splits the rows at random, and so splits queries.
 
     Args:
         dataset: the DataFrame.
@@ -310,7 +317,7 @@ def spark_folds(
     """
     from pyspark.sql import functions
 
-    _known(dataset, "groupCol", [groupCol])
+    _require_columns(dataset, "groupCol", [groupCol])
     number = functions.pmod(functions.xxhash64(column(groupCol), functions.lit(seed)), functions.lit(numFolds))
     return dataset.withColumn(foldCol, number.cast("int"))
 
@@ -333,19 +340,20 @@ Example:
 """
 
 
-def _estimator(name: str) -> type:
-    declared = parameters(getattr(podium.estimators, name))
+def _estimator(kind: str) -> type:
+    """Return the class of an estimator for Spark; `kind` is the name of the Podium estimator."""
+    declared = parameters(getattr(podium.estimators, kind))
     options = COLUMNS | {option: text for option, (text, _) in OPTIONS.items()}
     lines = "\n".join(f"- `{option}`: {text}." for option, text in options.items())
     members: dict[str, Any] = {option: _param(option, text) for option, (text, _) in OPTIONS.items()}
-    members |= {one: _param(one, parameter.summary, _checked(parameter)) for one, parameter in declared.items()}
+    members |= {name: _param(name, parameter.summary, _checked(parameter)) for name, parameter in declared.items()}
     members |= {
-        "estimator": name, "__doc__": DOCSTRING.format(name=name, options=lines), "__module__": __name__,
+        "estimator": kind, "__doc__": DOCSTRING.format(name=kind, options=lines), "__module__": __name__,
         "__signature__": inspect.Signature([
             inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=None) for option in (*options, *declared)
         ]),
     }  # fmt: skip
-    return type(f"Spark{name}", (_SparkEstimator,), members)
+    return type(f"Spark{kind}", (_SparkEstimator,), members)
 
 
 globals().update({f"Spark{name}": _estimator(name) for name in ESTIMATORS})

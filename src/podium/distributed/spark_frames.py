@@ -1,4 +1,4 @@
-"""Documents in Spark DataFrames: which columns are read, and how tasks convert rows to documents."""
+"""Documents in Spark DataFrames: the columns to read, and the conversion of rows to documents."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Reading:
 
     Attributes:
         roles: columns by the argument of `RankingData` that they fill.
-        features: the columns of the features, or the one column of arrays.
-        is_matrix: whether the features are one column of arrays.
-        names: the names of the features in a column of arrays, if they are known.
+        features: the columns of the features, or the single column of arrays.
+        is_matrix: whether the features are a single column of arrays.
+        names: the names of the features in a column of arrays; None if the features have no names.
         categorical: features that hold categories.
 
     """
@@ -49,9 +49,9 @@ class Reading:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are read."""
-        named = [*self.features, *self.roles.values(), *self.roles["labels"].values()]
-        return list(dict.fromkeys(name for name in named if isinstance(name, str)))
+        """The columns to read."""
+        names = [*self.features, *self.roles.values(), *self.roles["labels"].values()]
+        return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
     def to_data(self, table: Any) -> RankingData:
         """Return the rows of a `pyarrow.Table` as documents."""
@@ -70,7 +70,7 @@ class Reading:
 
 
 def columns_of(readings: Sequence[Reading]) -> list[str]:
-    """Return the columns that several sets read together."""
+    """Return the columns to read for several sets."""
     return list(dict.fromkeys(name for reading in readings for name in reading.columns))
 
 
@@ -112,8 +112,8 @@ class SparkDocuments:
         Args:
             frame: the DataFrame.
             roles: columns by the argument of `RankingData` that they fill.
-            features: names of numeric columns, or of one column of vectors or arrays. By default all columns are
-                read, and those to which neither `roles` nor their name gives a role are features.
+            features: names of numeric columns, or of a single column of vectors or arrays. By default, all columns
+                without a role are features; a column has a role if `roles` names it, or by its own name.
             categorical: features that hold categories.
             rows: see `SparkDocuments`.
 
@@ -149,10 +149,10 @@ def _is_vector(field: Any) -> bool:
 
 def _names_in_vector(metadata: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the names that `VectorAssembler` gave the entries of a vector, or None if not all have one."""
-    described = metadata.get("ml_attr", {})
-    entries = [entry for kind in described.get("attrs", {}).values() for entry in kind]
+    attributes = metadata.get("ml_attr", {})
+    entries = [entry for kind in attributes.get("attrs", {}).values() for entry in kind]
     names = {entry["idx"]: entry["name"] for entry in entries if "name" in entry}
-    if not names or len(names) != described.get("num_attrs"):
+    if not names or len(names) != attributes.get("num_attrs"):
         return None
     return tuple(names[k] for k in range(len(names)))
 
@@ -162,7 +162,7 @@ def with_scores(frame: Any, names: Sequence[str], predict: Callable[[Any], Any],
 
     Args:
         frame: the DataFrame.
-        names: columns of the features, or one column of vectors or arrays.
+        names: columns of the features, or a single column of vectors or arrays.
         predict: returns the scores of a pandas frame of these columns, or of a matrix.
         output: the name of the new column.
 
@@ -182,8 +182,7 @@ def with_scores(frame: Any, names: Sequence[str], predict: Callable[[Any], Any],
 
     batch_type: Any = pd.Series if is_matrix else pd.DataFrame
     score.__annotations__ = {"batches": Iterator[batch_type], "return": Iterator[pd.Series]}  # Spark reads these
-    columns = [
-        column(name).alias(f"c{k}") for k, name in enumerate(names)
-    ]  # names with dots cannot be fields of a struct
+    # Names with dots cannot be fields of a struct.
+    columns = [column(name).alias(f"c{k}") for k, name in enumerate(names)]
     inputs = as_array(frame, names[0]) if is_matrix else functions.struct(*columns)
     return frame.withColumn(output, functions.pandas_udf(score, "double")(inputs))

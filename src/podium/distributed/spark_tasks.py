@@ -41,7 +41,10 @@ DRIVER, TASK = b"driver", b"task"
 
 
 class Wire:
-    """Messages over a socket. An empty message from a task is a heartbeat; from the driver it ends the task."""
+    """Sends and receives messages over a socket.
+
+    An empty message from a task is a heartbeat. An empty message from the driver ends the task.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
@@ -49,7 +52,7 @@ class Wire:
         self._lock = threading.Lock()
 
     def send(self, message: bytes) -> None:
-        """Send a message; raise `OSError` if the other side does not take it."""
+        """Send a message; raise `OSError` if the other side does not accept it."""
         with self._lock:
             self.socket.sendall(len(message).to_bytes(8, "big"))
             view = memoryview(message)
@@ -94,7 +97,7 @@ def _proof(token: bytes, role: bytes, nonce: bytes | bytearray) -> bytes:
 
 @dataclass(frozen=True)
 class TaskPartition:
-    """A source: the rows of a set in a task."""
+    """A source: the rows of a set in the partition of a task."""
 
     set_number: int
     task: int
@@ -112,7 +115,7 @@ class BarrierTask:
         has_own_queries: whether each query must be in one set only.
         seconds_between_beats: the time between two heartbeats of the task.
         address: the address of the driver.
-        token: a secret that both sides must know.
+        token: the secret that both sides must know.
 
     """
 
@@ -158,7 +161,7 @@ class BarrierTask:
 
 
 class TaskWorker:
-    """Holds the documents of a task, and answers the driver."""
+    """Holds the documents of a task, and answers the requests of the driver."""
 
     def __init__(self, number: int, batches: Iterable[Any], task: BarrierTask) -> None:
         self.number, self.batches, self.task = number, batches, task
@@ -180,21 +183,21 @@ class TaskWorker:
         sets = [reading.to_data(part) for reading, part in zip(readings, parts, strict=True)]
         if self.task.has_own_queries:
             for other in sets[1:]:
-                both = np.intersect1d(sets[0].query_ids, other.query_ids)
-                if len(both):
+                shared = np.intersect1d(sets[0].query_ids, other.query_ids)
+                if len(shared):
                     raise DataError(
-                        f"query {both[0]!r} has rows in the training data and in the validation data: "
+                        f"query {shared[0]!r} has rows in the training data and in the validation data: "
                         "validationIndicatorCol must be the same in all rows of a query"
                     )
         return sets
 
     def answer(self, message: bytearray) -> Any:
-        """Return the pickled answer to a pickled request: whether it succeeded, and the result or the error."""
+        """Return the pickled answer to a pickled request: whether it succeeded, and its result or error."""
         from pyspark import cloudpickle
 
         try:
-            method, arguments = pickle.loads(message)
-            return bytes(cloudpickle.dumps((True, getattr(self, f"do_{method}")(*arguments))))
+            method, argument = pickle.loads(message)
+            return bytes(cloudpickle.dumps((True, getattr(self, f"do_{method}")(argument))))
         except Exception as error:
             if not isinstance(error, PodiumError):
                 error.add_note(traceback.format_exc())  # pickling drops the traceback
@@ -203,16 +206,14 @@ class TaskWorker:
             except Exception:
                 return pickle.dumps((False, PodiumError(f"{type(error).__name__}: {error}")))
 
-    def do_compute(self, function: Callable[..., Any], sources: Sequence[Source]) -> list[Any]:
-        """Return a function of each source."""
-        return [function(computed(source, self._value_of)) for source in sources]
+    def do_compute(self, task: tuple[Callable[..., Any], Sequence[Source]]) -> list[Any]:
+        """Apply a function to the value of each source, and return the results."""
+        function, sources = task
+        return [function(self._computed(source)) for source in sources]
 
     def do_hold(self, placement: Placement) -> list[int]:
         """Hold documents, and return a hash of the rows of each set."""
-        sets = {
-            name: [(k, computed(source, self._value_of)) for k, source in numbered]
-            for name, numbered in placement.sets.items()
-        }
+        sets = placement.resolved(self._computed)
         hashes = [int(document_hashes(data).sum(dtype=np.uint64)) if len(data) else 0 for data in self.partitions]
         del self.partitions  # the holder drops features once they are binned
         self.holder = Holder(placement.number, sets, placement.n_threads)
@@ -222,6 +223,9 @@ class TaskWorker:
         """Return the answer to calls of the holder."""
         assert self.holder is not None
         return self.holder.run(calls)
+
+    def _computed(self, source: Source) -> Any:
+        return computed(source, self._value_of)
 
     def _value_of(self, source: Source) -> Any:
         if not isinstance(source, TaskPartition):

@@ -1,7 +1,7 @@
 """Training on a cluster: the rounds of `boosting.training`, with documents on the workers.
 
-The client holds the trees and makes all decisions: it chooses splits from summed histograms, leaf values from summed
-gradients, and when to stop from summed measures. All sums are exact, so the model equals that of local training.
+The client holds the trees and makes all decisions. It chooses splits by summed histograms, leaf values by summed
+gradients, and the last round by summed measures. All sums are exact, so the model equals that of local training.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ClusterTrainer(Trainer):
     def add_round(self) -> dict[str, float]:
         """Add a round; if a worker is lost, move its documents to other workers and repeat the round."""
         state = self.state
-        self._take_in_new_workers()
+        self._use_new_workers()
         n_trees, n_weights = len(state.trees), len(state.tree_weights)
 
         def undo() -> None:
@@ -90,7 +90,7 @@ class ClusterTrainer(Trainer):
     def survive(
         self, work: Callable[[], Result], undo: Callable[[], None] | None = None, places_first: bool = False
     ) -> Result:
-        """Do work; if a worker is lost, undo the work, move the worker's documents to others, and repeat the work."""
+        """Do work, and return its result; if a worker is lost, undo, move its documents to others, and repeat."""
         for _ in range(MOST_LOSSES):
             try:
                 if places_first:
@@ -99,7 +99,7 @@ class ClusterTrainer(Trainer):
                 return work()
             except WorkerLostError as lost:
                 if places_first:
-                    log.info("%s while documents were placed", lost)
+                    log.info("%s while documents were moved", lost)
                 else:
                     warn(f"{lost}: its documents go to other workers", stacklevel=3)
                     if undo is not None:
@@ -107,29 +107,29 @@ class ClusterTrainer(Trainer):
                 places_first = True
         raise PodiumError(f"{MOST_LOSSES} workers were lost in one round: check the logs of the cluster")
 
-    def _take_in_new_workers(self) -> None:
-        """Let new workers take over some documents."""
+    def _use_new_workers(self) -> None:
+        """Let workers that have joined take over some documents."""
         if time.monotonic() - self._last_check < SECONDS_BETWEEN_CHECKS:
             return
         self._last_check = time.monotonic()
-        if set(self.engine.workers()) - set(self.documents.holders):
+        if set(self.engine.workers()) - set(self.documents.assignment):
             log.info("new workers have joined and take over documents")
             self.survive(lambda: None, places_first=True)
 
     def _place_again(self) -> None:
         """Place documents on the current workers, with the scores after the last round."""
-        self.engine.forget_deferred()
+        self.engine.drop_deferred()
         self.documents.place_again(self.plan)
         self.engine.defer("set_facts", self.facts, self.state.objective)  # the first call may not have arrived
-        self.engine.call("restore", *self._restored())
+        self.engine.call("restore", *self._restore_arguments())
 
-    def _restored(self, n_rounds: int | None = None) -> tuple[Any, ...]:
+    def _restore_arguments(self, n_rounds: int | None = None) -> tuple[Any, ...]:
         """Return the arguments of `Holder.call_restore` after some rounds, all by default."""
         state = self.state
-        states = state.objective_states[:n_rounds]
-        learnt = states[-1] if states else state.first_objective_state
+        objective_states = state.objective_states[:n_rounds]
+        objective_state = objective_states[-1] if objective_states else state.first_objective_state
         trees = state.trees if n_rounds is None else state.trees[: n_rounds * state.objective.n_outputs]
-        return tuple(trees), state.objective.n_outputs, learnt, self.data.bins
+        return tuple(trees), state.objective.n_outputs, objective_state, self.data.bins
 
     def _compute_gradients(self, iteration: int) -> tuple[Floats, Floats] | None:
         self.builder.new_round = iteration, 0.0 if iteration else self.state.initial_score
@@ -140,14 +140,14 @@ class ClusterTrainer(Trainer):
         return built
 
     def _leaf_rule(self) -> None:
-        """Return None: growth does not see scores."""
+        """Return None, because the client has no scores."""
 
     def _add_values(self, grown: Any, values: Floats, output: int, sample: Sample) -> None:
         self.engine.defer("add_tree", output, grown.tree, grown.goes_left, values, grown.leaf_numbers)
 
     def _newton_sums(self, grown: GrownTree, original: tuple[Floats, Floats] | None) -> tuple[Floats, Floats]:
-        none, bounds = np.empty(0), self.engine.run("bound_original")
-        return grown.sums(DistantGradients(none, none, (0.0, 0.0), bounds, ORIGINAL), self.team)
+        empty, bounds = np.empty(0), self.engine.run("bound_original")
+        return grown.sums(DistantGradients(empty, empty, (0.0, 0.0), bounds, ORIGINAL), self.team)
 
     def _lines(self, grown: GrownTree, search: BoundLineSearch) -> Lines:
         self.engine.defer("line", "begin", grown.tree, grown.goes_left)
@@ -162,7 +162,7 @@ class ClusterTrainer(Trainer):
         return fingerprint_of_digests(self.settings, NOT_IN_FINGERPRINT, digests, "cluster")
 
     def _add_scores(self, outputs: Sequence[Ensemble]) -> None:
-        self.engine.defer("restore", *self._restored())
+        self.engine.defer("restore", *self._restore_arguments())
 
     def round_for_observers(self, means: dict[str, float], needs_arrays: bool) -> Round:
         """Return the round for observers; it fetches arrays from the workers on demand."""
@@ -172,15 +172,15 @@ class ClusterTrainer(Trainer):
         """Return the last round's scores, gradients and hessians of each worker."""
         if iteration != self.state.n_rounds - 1:
             raise DataError("the arrays of a round are only available until the next one: read them in the observer")
-        lost = False
+        is_repeated = False
 
         def gather() -> Any:
-            nonlocal lost
-            if lost:  # recompute the gradients, which are those before the last trees
-                self.engine.defer("restore", *self._restored(iteration))
+            nonlocal is_repeated
+            if is_repeated:  # recompute the gradients, which are those before the last trees
+                self.engine.defer("restore", *self._restore_arguments(iteration))
                 self.engine.run("compute_gradients", iteration, 0.0 if iteration else self.state.initial_score)
-                self.engine.defer("restore", *self._restored())
-            lost = True
+                self.engine.defer("restore", *self._restore_arguments())
+            is_repeated = True
             return self.engine.call("gather", ("scores", "gradients", "hessians"))
 
         parts: list[dict[str, Floats]] = self.survive(gather)
@@ -239,7 +239,7 @@ class ClusterEvaluator(Evaluator):
         }
 
     def add_tree(self, grown: GrownTree, values: Floats, output: int) -> None:
-        """Do nothing: workers add a tree to the scores of all sets."""
+        """Do nothing, because the workers add each tree to the scores of all sets."""
 
     def measure_loss(self, training_scores: Floats, iteration: int) -> dict[str, float]:
         """Return the loss over the documents of all workers, by `set/loss`, if it is watched."""
@@ -254,8 +254,8 @@ class ClusterBuilder:
 
     Attributes:
         step: computes leaf values.
-        new_round: the round whose gradients the workers compute before the next tree, and F_0 if it is not in the
-            scores yet; None after that.
+        new_round: the round whose gradients the workers have to compute before the next tree, and F_0 if the scores do
+            not have it yet; None once they have computed them.
 
     """
 
@@ -276,7 +276,7 @@ class ClusterBuilder:
         return self.engine.call("train", "sum_leaves", leaves, which, scales)
 
     def sample(self, iteration: int) -> Sample:
-        """Return the sample of a round, without rows, which the workers choose themselves."""
+        """Return the sample of a round without its rows, which each worker draws from its documents."""
         return Sample(None, self.sampling.features(iteration, self.grower.binned.bins.n_features))
 
     def build_output(self, output: int, sample: Sample, tree: int) -> tuple[DistributedTree, Floats]:
@@ -289,13 +289,13 @@ class ClusterBuilder:
         return grown, grown.within_bounds(self.step.leaf_values(grown, bounded, self.team))
 
     def _grow(self, output: int, sample: Sample, tree: int, seed: Any) -> tuple[DistributedTree, DistantGradients]:
-        units, largest_weight, root, learnt = self.engine.run("begin_tree", output, seed, self.new_round)
+        units, largest_weight, root, state = self.engine.run("begin_tree", output, seed, self.new_round)
         self.new_round = None
-        if learnt:
-            self.objective.restore(learnt)
+        if state:
+            self.objective.restore(state)
         gradient_unit, weight_unit, counts_documents, bounds = units
-        none = np.empty(0)
-        bounded = DistantGradients(none, none, (0.0, 0.0), bounds)
+        empty = np.empty(0)
+        bounded = DistantGradients(empty, empty, (0.0, 0.0), bounds)
         quantized = QuantizedGradients(
             np.empty(0, np.int64), gradient_unit, weight_unit, largest_weight, counts_documents, bounded
         )
@@ -308,17 +308,17 @@ class ClusterBuilder:
 
 
 class ClusterLine(Line):
-    """A line along which all workers measure their documents."""
+    """A line along which the workers measure their documents."""
 
     def __init__(self, engine: Engine, n_counted: int, slopes: Floats, added: Floats | None) -> None:
         self.engine, self.n_counted = engine, n_counted
         engine.defer("line", "set_line", slopes, added)
 
     def exponents(self) -> Exponents:
-        of_scores, of_slopes = self.engine.call("line", "exponents")
+        scores, slopes = self.engine.call("line", "exponents")
         return (
-            None if of_scores is None else (of_scores[0], -of_scores[1]),
-            None if of_slopes is None else (of_slopes[0], -of_slopes[1]),
+            None if scores is None else (scores[0], -scores[1]),
+            None if slopes is None else (slopes[0], -slopes[1]),
         )
 
     def scale(self, exponent: int) -> None:
@@ -345,7 +345,7 @@ def _plan(settings: Boosting, documents: ClusterDocuments, valid: dict[str, Any]
         if settings.step.on == "valid" and not valid:
             raise DataError("LineSearch(on='valid') needs validation data")
         measure = as_measure(settings.step.measure).fixed(train, *others)
-        sweep = SweepPlan(measure, settings.step.ties, next(iter(valid)) if settings.step.on == "valid" else None)
+        sweep = SweepPlan(measure, settings.step.ties, next(iter(valid)) if settings.step.on == "valid" else TRAIN)
     return TrainingPlan(
         objective=objective,
         step=settings.step.bind(settings.objective),

@@ -64,17 +64,18 @@ def adapt(
 ) -> Adaptation:
     """Train trees on top of a background model on the queries of a domain, and compare with the alternatives.
 
-    According to [W] a few thousand queries of the domain are sometimes not enough, and it is crucial to grow each tree
+    According to [W], a few thousand queries of the domain are sometimes not enough, and it is crucial to grow each tree
     on a random 70% of the documents. The defaults are those of the paper.
 
     Args:
         background: a Podium model or estimator, features with weights, or any object with `predict`.
         data: the domain's queries.
-        valid: validation queries, which stop the trees and interpolate; by default a fifth of the data.
+        valid: validation queries, which stop training and set the weights of the interpolation; by default a fifth of
+            the data.
         test: queries to compare on; by default the validation queries, which flatters all but the background.
         others: models of further domains by name, to compare and to interpolate with.
         **settings: parameters of `LambdaMART`, but with `n_leaves=20`, `document_fraction=0.7` and `patience=50` by
-            default. `measure` is trained on, stops training and is compared.
+            default. Training follows `measure` and stops by it, and the comparison uses it.
 
     Example:
         >>> import podium

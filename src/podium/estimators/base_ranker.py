@@ -79,7 +79,7 @@ ARGUMENTS_OF_OTHERS = {
 }
 
 
-# Called after each fit with the estimator, the training data and the validation sets, for experiment trackers.
+# Functions that each fit calls with the estimator, the training data and the validation sets: experiment trackers.
 AFTER_FIT: list[Callable[[Any, RankingData, dict[str, RankingData]], None]] = []
 
 
@@ -115,8 +115,8 @@ class BaseRanker(BaseEstimator):
     _fit_options: tuple[str, ...] = ()  # which of observers, checkpoint and bins `_train` takes
     _needs_queries = True
     _stops_without_validation = False  # whether patience has a meaning without validation data
-    _takes_turns = False  # whether concurrent fits would affect each other (`fit_many`)
-    _is_plain = False  # whether the last fit had no queries
+    _fits_alone = False  # whether concurrent fits would affect each other (`fit_many`)
+    _had_no_queries = False  # whether the last fit was without queries
 
     model_: Any
     history_: dict[str, list[float]]
@@ -166,40 +166,40 @@ class BaseRanker(BaseEstimator):
         require_checkpoint(checkpoint)
         if not isinstance(bins, SharedBins | None):
             raise DataError(f"bins must be a podium.boosting.SharedBins or None, but is {bins!r:.60}")
-        given = {"observers": observers, "checkpoint": checkpoint, "bins": bins}
-        options = {name: given.pop(name) for name in self._fit_options}
-        self._refuse_arguments([*unknown, *(name for name, value in given.items() if value)])
+        options = {"observers": observers, "checkpoint": checkpoint, "bins": bins}
+        unsupported = [name for name, value in options.items() if value and name not in self._fit_options]
+        self._refuse_arguments([*unknown, *unsupported])
         check_parameters(self)
-        self._is_plain = self._has_no_queries(X, qid)
-        train, sets = self._data(X, y, qid, sample_weight, query_weight), self._validation(valid, eval_set)
-        self._train(train, sets, **options)
+        self._had_no_queries = self._has_no_queries(X, qid)
+        train, sets = self._data(X, y, qid, sample_weight, query_weight), self._validation_sets(valid, eval_set)
+        self._train(train, sets, **{name: options[name] for name in self._fit_options})
         remember_queries(self, train)
-        for report in AFTER_FIT:
-            report(self, train, sets)
+        for callback in AFTER_FIT:
+            callback(self, train, sets)
         return self
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
         """Train a model and set the fitted attributes (`_set_fitted`)."""
         raise NotImplementedError
 
-    def _filled(self, n_documents: int) -> Self:
-        """Return this estimator with values for parameters that are None because they depend on the data."""
+    def _with_defaults(self, n_documents: int) -> Self:
+        """Return this estimator with the defaults of those parameters whose default depends on the data."""
         return self
 
     def _selection(self, train: RankingData) -> Measure | Graded | Loss:
         """Return the criterion of the best round: the measure, or the loss if there are no queries."""
-        return self._loss() if self._is_plain else selection_for(self.measure, train)
+        return self._loss() if self._had_no_queries else selection_for(self.measure, train)
 
     def _loss(self) -> Loss:
         """Return the loss that picks the best round in estimators that train without queries."""
         raise NotImplementedError
 
-    def _watching(self, train: RankingData) -> dict[str, Any]:
-        """Return what a trainer measures in each round, as settings; `metrics` may contain `"loss"`."""
+    def _evaluation_settings(self, train: RankingData) -> dict[str, Any]:
+        """Return the settings of a trainer that say what to measure in each round; `metrics` may contain `"loss"`."""
         metrics: Any = [self.metrics] if isinstance(self.metrics, str) else self.metrics
         watches_loss = False
         if isinstance(metrics, Sequence):
-            measures = [one for one in metrics if not (isinstance(one, str) and one == "loss")]
+            measures = [metric for metric in metrics if not (isinstance(metric, str) and metric == "loss")]
             metrics, watches_loss = measures, len(measures) < len(metrics)
         return {"selection": self._selection(train), "watched": as_watched(metrics), "watches_loss": watches_loss}
 
@@ -208,32 +208,34 @@ class BaseRanker(BaseEstimator):
         **info: Any,
     ) -> None:  # fmt: skip
         """Set the fitted attributes; the model file also holds the parameters, and how the data was read."""
-        self.model_ = model.with_info(parameters=self._described(), reading=reading_of(train), **info)
+        self.model_ = model.with_info(parameters=self._json_parameters(), reading=reading_of(train), **info)
         self.history_, self.best_iteration_ = history, best_iteration
         self.n_features_in_ = train.n_features
         self.__dict__.pop("feature_names_in_", None)
         if train.feature_names is not None:
             self.feature_names_in_ = np.array(train.feature_names, object)
 
-    def _described(self) -> dict[str, Any]:
+    def _json_parameters(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""
-        plain = (int, float, str, bool, type(None))
+        json_types = (int, float, str, bool, type(None))
         values = self.get_params(deep=False)
-        values.pop("verbose", None)  # the file must not depend on the output
-        return {name: value if isinstance(value, plain) else _to_text(value) for name, value in values.items()}
+        values.pop("verbose", None)  # the file must not depend on what training prints
+        return {name: value if isinstance(value, json_types) else _to_text(value) for name, value in values.items()}
 
     def _refuse_arguments(self, names: Iterable[str]) -> None:
         """Raise for arguments that `fit` does not have, and name what to use instead."""
-        known, owner = parameters(type(self)), type(self).__name__
+        declared, estimator = parameters(type(self)), type(self).__name__
         for name in names:
-            hint = "" if name in known else advice(name, known)
+            hint = "" if name in declared else advice(name, declared)
             if name in ARGUMENTS_OF_OTHERS:
                 hint = f": {ARGUMENTS_OF_OTHERS[name]}"
-            elif name in known or hint:
-                hint += f"; pass parameters to the constructor: {owner}(…).fit(…)"
-            raise ParameterError(f"{owner}.fit has no argument {name!r}{hint}")
+            elif name in declared or hint:
+                hint += f"; pass parameters to the constructor: {estimator}(…).fit(…)"
+            raise ParameterError(f"{estimator}.fit has no argument {name!r}{hint}")
 
-    def _data(self, X: Any, y: Any, qid: Any, sample_weight: Any = None, query_weight: Any = None) -> RankingData:
+    def _data(
+        self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None, query_weight: Any = None
+    ) -> RankingData:
         """Return the arguments of `fit` as `RankingData`; text in columns named as categorical becomes categories."""
         if isinstance(X, RankingData):
             others = {"y": y, "qid": qid, "sample_weight": sample_weight, "query_weight": query_weight}
@@ -246,7 +248,7 @@ class BaseRanker(BaseEstimator):
             raise DataError(f"{name} requires y to be passed, but the target y is None: fit(X, y, qid=qid)")
         if self._has_no_queries(X, qid):
             if query_weight is not None:
-                raise DataError("query_weight has no effect without queries: pass qid as well")
+                raise DataError("query_weight has no effect without queries: also pass qid")
             qid = np.zeros(n_rows(X), np.int64)
         if qid is None and not (is_frame and frames.has_queries(X)):
             columns = f", and there is no column 'qid' among {frames.shown_columns(X)}" if is_frame else ""
@@ -266,44 +268,30 @@ class BaseRanker(BaseEstimator):
         has_queries = isinstance(X, RankingData) or (frames.is_frame(X) and frames.has_queries(X))
         return qid is None and not self._needs_queries and not has_queries
 
-    def _validation(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
+    def _validation_sets(self, valid: Any, eval_set: Any) -> dict[str, RankingData]:
         """Return the validation sets by name; the first stops training."""
         sets: dict[str, RankingData] = {}
-        if valid is not None:
-            named = valid if isinstance(valid, Mapping) else {"valid": valid}
-            for name, data in named.items():
-                if not isinstance(name, str):
-                    raise DataError(f"names of validation sets must be strings, but one is {name!r:.60}")
-                if not isinstance(data, RankingData) and not frames.is_frame(data):
-                    raise DataError(
-                        "valid takes RankingData, a frame with columns for queries and labels, or a dictionary of "
-                        "these; pass arrays as eval_set=(X, y, qid)"
-                    )
-                sets[name] = self._data(data, None, None)
-        if eval_set is not None:
-            entries = [eval_set] if isinstance(eval_set, tuple) else eval_set
-            if not isinstance(entries, list):
-                raise DataError("eval_set takes (X, y, qid), or a list of such tuples; pass RankingData as valid=…")
-            for k, entry in enumerate(entries):
-                self._require_entry(entry)
-                name = f"eval{k}" if len(entries) > 1 else "eval"
-                if name in sets:
-                    raise DataError(f"there are two evaluation sets named {name!r}")
-                sets[name] = self._data(*[*entry, None][: max(len(entry), 3)])
+        for name, arguments in validation_arguments(valid, eval_set).items():
+            if len(arguments) > 1:
+                self._require_queries(*arguments)
+            elif not isinstance(arguments[0], RankingData) and not frames.is_frame(arguments[0]):
+                raise DataError(
+                    "valid takes RankingData, a frame with columns for queries and labels, or a dictionary of "
+                    "these; pass arrays as eval_set=(X, y, qid)"
+                )
+            sets[name] = self._data(*arguments)
         if self.patience is not None and not sets and not self._stops_without_validation:
             raise DataError("patience needs validation data: pass valid=… or eval_set=…")
         return sets
 
-    def _require_entry(self, entry: Any) -> None:
-        """Raise if an entry of `eval_set` is not (X, y, qid), or (X, y) for frames with queries or plain regressors."""
-        is_entry = isinstance(entry, tuple | list) and 2 <= len(entry) <= 4
-        if is_entry and len(entry) == 2 and self._needs_queries:
-            is_entry = frames.is_frame(entry[0]) and frames.has_queries(entry[0])
-        if not is_entry:
-            raise DataError(
-                "eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of such tuples; "
-                "(X, y) only if X is a frame with a column 'qid', or the estimator does not need queries"
-            )
+    def _require_queries(self, X: Any, y: Any, *rest: Any) -> None:
+        """Raise if `eval_set` has (X, y) without queries, but the estimator needs them."""
+        if rest or not self._needs_queries or (frames.is_frame(X) and frames.has_queries(X)):
+            return
+        raise DataError(
+            "eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of such tuples; "
+            "(X, y) only if X is a frame with a column 'qid', or the estimator does not need queries"
+        )
 
     def score(
         self,
@@ -443,6 +431,29 @@ def lambda_objective(ranker: Any) -> Objective:
                 f"Lambda(…, {name}={getattr(ranker, name)!r})"
             )
     return objective
+
+
+def validation_arguments(valid: Any, eval_set: Any) -> dict[str, tuple[Any, ...]]:
+    """Return the arguments of `fit` for each validation set by name: `(X,)` of `valid`, `(X, y, …)` of `eval_set`."""
+    sets: dict[str, tuple[Any, ...]] = {}
+    if valid is not None:
+        for name, data in (valid if isinstance(valid, Mapping) else {"valid": valid}).items():
+            if not isinstance(name, str):
+                raise DataError(f"names of validation sets must be strings, but got {name!r:.60}")
+            sets[name] = (data,)
+    if eval_set is None:
+        return sets
+    entries = [eval_set] if isinstance(eval_set, tuple) else eval_set
+    if not isinstance(entries, list):
+        raise DataError("eval_set takes (X, y, qid), or a list of such tuples; pass any other data as valid=…")
+    for k, entry in enumerate(entries):
+        if not isinstance(entry, tuple | list) or not 2 <= len(entry) <= 4:
+            raise DataError("eval_set takes (X, y, qid) or (X, y, qid, sample_weight), or a list of such tuples")
+        name = "eval" if len(entries) == 1 else f"eval{k}"
+        if name in sets:
+            raise DataError(f"there are two evaluation sets named {name!r}")
+        sets[name] = tuple(entry)
+    return sets
 
 
 def n_rows(X: Any) -> int:

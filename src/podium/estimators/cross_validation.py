@@ -76,13 +76,13 @@ class CrossValidation:
     def fold_means(self) -> dict[str, dict[str, Floats]]:
         """The mean over the queries of each fold, by system and measure."""
         return {
-            name: ByMeasure({measure: self._of_folds(values) for measure, values in evaluation.values.items()})
+            name: ByMeasure({measure: self._means_by_fold(values) for measure, values in evaluation.values.items()})
             for name, evaluation in self.evaluations.items()
         }
 
-    def _of_folds(self, values: Floats) -> Floats:
-        parts = [values[self.fold_of_query == k] for k in range(len(self.fold_names))]
-        return np.array([mean(part[~np.isnan(part)]) for part in parts])
+    def _means_by_fold(self, values: Floats) -> Floats:
+        folds = [values[self.fold_of_query == k] for k in range(len(self.fold_names))]
+        return np.array([mean(fold[~np.isnan(fold)]) for fold in folds])
 
     def compare(
         self,
@@ -97,10 +97,10 @@ class CrossValidation:
 
     def table(self) -> Table:
         """Return a row for each system and measure: mean, standard error, interval, and the mean of each fold."""
-        errors, of_folds, rows = self.standard_errors, self.fold_means, []
+        errors, fold_means, rows = self.standard_errors, self.fold_means, []
         for name, evaluation in self.evaluations.items():
             for measure, value in evaluation.means.items():
-                folds = of_folds[name][measure].tolist()
+                folds = fold_means[name][measure].tolist()
                 rows.append([name, measure, value, errors[name][measure], *evaluation.intervals[measure], *folds])
         columns = ["system", "measure", "mean", "standard error", "95% from", "to", *self.fold_names]
         return Table(columns, rows)
@@ -118,8 +118,8 @@ class CrossValidation:
 
 
 def _standard_error(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return standard_error(known, mean(known)) if len(known) > 1 else math.nan
+    values = values[~np.isnan(values)]
+    return standard_error(values, mean(values)) if len(values) > 1 else math.nan
 
 
 def cross_validate(
@@ -142,14 +142,14 @@ def cross_validate(
     Args:
         estimators: a Podium estimator, or several by name; they are not changed.
         data: `RankingData`, whose queries are split into folds by their ids and the seed, as by `QueryKFold`; or folds
-            of training, validation and test data, as returned by `podium.data.datasets.folds`.
+            of training, validation and test data from `podium.data.datasets.folds`.
         folds: the number of folds, 5 by default; omit it if the data has folds.
         measures: as in `evaluate`.
-        valid: the share of each fold's training queries that stops training and picks the number of trees, unless the
-            folds have validation data.
+        valid: the share of each fold's training queries to set aside, which stop training and pick the number of trees;
+            omit it if the folds have validation data.
         seed: the seed of folds and validation queries.
         return_estimator: whether to keep the fitted estimators.
-        n_threads: for all fits together; all cores by default.
+        n_threads: the number of threads for all fits in total; all cores by default.
         verbose: as in `fit_many`.
 
     Returns:
@@ -163,19 +163,20 @@ def cross_validate(
         (('fold 1', 'fold 2'), True)
 
     """
-    systems, as_values = _named(estimators), as_measures(measures)
+    systems, checked_measures = _named(estimators), as_measures(measures)
     if valid is not None:
         require_number("valid", valid, above=0, below=1)
     if isinstance(data, Sequence):
         if folds is not None:
             raise DataError("the data already has folds: omit folds=…, or pass RankingData")
-        parts = _given_folds(list(data), valid, seed)
+        parts = _predefined_folds(list(data), valid, seed)
     else:
         parts = _query_folds(as_data(data), DEFAULT_FOLDS if folds is None else folds, valid, seed)
-    shared = [SharedData(partial(parts.train, k)) for k in range(len(parts.names))]
-    tasks = [(name, k) for k in range(len(parts.names)) for name in systems]
+    n_folds = len(parts.names)
+    shared = [SharedData(partial(parts.train, k)) for k in range(n_folds)]
+    tasks = [(name, k) for k in range(n_folds) for name in systems]
     fits = [Fit(f"{name} on {parts.names[k]}", systems[name], shared[k]) for name, k in tasks]
-    fitted: dict[str, list[Any]] = {name: [None] * len(parts.names) for name in systems}
+    fitted: dict[str, list[Any]] = {name: [None] * n_folds for name in systems}
     scores = {name: np.empty(len(parts.order)) for name in systems}
     with closing(fit_each(fits, n_threads=n_threads, verbose=verbose)) as outcomes:
         for number, estimator in outcomes:
@@ -183,13 +184,11 @@ def cross_validate(
             scores[name][parts.rows(k)] = estimator._predict(parts.test(k))
             fitted[name][k] = estimator if return_estimator else None
     documents = parts.documents
-    warn_of_powers(as_values, documents)
-    evaluations = {
-        name: evaluated(
-            documents, Ranking(documents, of_system[parts.order], base=documents.order), as_values, False, name
-        )
-        for name, of_system in scores.items()
-    }
+    warn_of_powers(checked_measures, documents)
+    evaluations = {}
+    for name, system_scores in scores.items():
+        ranking = Ranking(documents, system_scores[parts.order], base=documents.order)
+        evaluations[name] = evaluated(documents, ranking, checked_measures, False, name)
     return CrossValidation(
         evaluations, parts.names, parts.fold_of_query, scores, fitted if return_estimator else None
     )  # fmt: skip
@@ -207,57 +206,63 @@ def _named(estimators: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Folds:
-    """Folds of queries, each of which is tested once; functions take the number of a fold."""
+    """Folds that test each query once. The functions take the number of a fold."""
 
     names: tuple[str, ...]
     fold_of_query: Ints  # the fold that tests each query
-    train: Callable[[int], tuple[RankingData, dict[str, RankingData]]]  # returns also the validation data by name
+    train: Callable[[int], tuple[RankingData, dict[str, RankingData]]]  # returns training data, and validation sets
     test: Callable[[int], RankingData]
-    rows: Callable[[int], Any]  # returns the rows of a fold's test data among those of all
+    rows: Callable[[int], Any]  # returns the rows of a fold's test data within all test data
     documents: RankingData  # all test data, without features and in the canonical order
-    order: Ints  # of the rows of all test data
+    order: Ints  # the canonical order: the number of each row of `documents` in all test data
 
 
 def _query_folds(data: RankingData, n_folds: int, valid: float | None, seed: int) -> _Folds:
     require_whole("folds", n_folds, 2)
     if data.n_queries < n_folds:
         raise DataError(f"{data.n_queries} queries are too few for {n_folds} folds: each needs a test query")
-    names, fold_of_query = (
-        tuple(f"fold {k + 1}" for k in range(n_folds)),
-        fold_of_queries(data.query_ids, n_folds, seed),
-    )
+    names = tuple(f"fold {k + 1}" for k in range(n_folds))
+    fold_of_query = fold_of_queries(data.query_ids, n_folds, seed)
     require_weight_outside(data, fold_of_query)
     fold_of_row = fold_of_query[data.query_of_row]
     for k, name in enumerate(names):
         _require_relevant(data, fold_of_row == k, name, "test")
         _require_relevant(data, fold_of_row != k, name, "training")
     return _Folds(
-        names, fold_of_query, lambda k: _split(data.select(fold_of_query != k), valid, seed),
-        lambda k: data.select(fold_of_query == k), lambda k: np.flatnonzero(fold_of_row == k),  # in its order
-        without_features(data).take(data.canonical_order), data.canonical_order,
-    )  # fmt: skip
+        names=names,
+        fold_of_query=fold_of_query,
+        train=lambda k: _split(data.select(fold_of_query != k), valid, seed),
+        test=lambda k: data.select(fold_of_query == k),
+        rows=lambda k: np.flatnonzero(fold_of_row == k),
+        documents=without_features(data).take(data.canonical_order),
+        order=data.canonical_order,
+    )
 
 
-def _given_folds(folds: list[Any], valid: float | None, seed: int) -> _Folds:
+def _predefined_folds(folds: list[Any], valid: float | None, seed: int) -> _Folds:
     if not folds or not all(isinstance(fold, Fold) for fold in folds):
-        raise DataError("data must be RankingData, or a list of folds as returned by podium.data.datasets.folds")
+        raise DataError("data must be RankingData, or a list of folds from podium.data.datasets.folds")
     tests = [_checked_test(fold, valid) for fold in folds]
     ids = np.concatenate([test.query_ids for test in tests])
-    queries, times = np.unique(ids, return_counts=True)
-    if (times > 1).any():
-        raise DataError(f"query {queries[times > 1][0]} is in the test data of two folds, so it would count twice")
+    queries, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        raise DataError(f"query {queries[counts > 1][0]} is in the test data of two folds, so it would count twice")
 
     def train(k: int) -> tuple[RankingData, dict[str, RankingData]]:
-        training, judging, _ = folds[k]
-        return _split(training, valid, seed) if judging is None else (training, {"valid": judging})
+        training, validation, _ = folds[k]
+        return _split(training, valid, seed) if validation is None else (training, {"valid": validation})
 
     ends = np.cumsum([0, *map(len, tests)]).tolist()
     order = np.concatenate([start + test.canonical_order for start, test in zip(ends, tests, strict=False)])
     return _Folds(
-        tuple(fold.name for fold in folds), np.repeat(np.arange(len(folds)), [test.n_queries for test in tests]), train,
-        tests.__getitem__, lambda k: slice(ends[k], ends[k + 1]),
-        concatenate([without_features(test) for test in tests]).take(order), order,
-    )  # fmt: skip
+        names=tuple(fold.name for fold in folds),
+        fold_of_query=np.repeat(np.arange(len(folds)), [test.n_queries for test in tests]),
+        train=train,
+        test=tests.__getitem__,
+        rows=lambda k: slice(ends[k], ends[k + 1]),
+        documents=concatenate([without_features(test) for test in tests]).take(order),
+        order=order,
+    )
 
 
 def _checked_test(fold: Fold, valid: float | None) -> RankingData:
@@ -268,8 +273,8 @@ def _checked_test(fold: Fold, valid: float | None) -> RankingData:
     if valid is not None and validation is not None:
         raise DataError(f"{fold.name} already has validation data: omit valid=…")
     for part, role in ((train, "training"), (validation, "validation")):
-        if part is not None and len(seen := np.intersect1d(part.query_ids, test.query_ids)):
-            raise DataError(f"{fold.name}: query {seen[0]} is in the {role} data and in the test data")
+        if part is not None and len(shared := np.intersect1d(part.query_ids, test.query_ids)):
+            raise DataError(f"{fold.name}: query {shared[0]} is in the {role} data and in the test data")
     assert train is not None
     for part, role in ((train, "training"), (test, "test")):
         _require_relevant(part, np.arange(len(part)), fold.name, role)
@@ -286,5 +291,5 @@ def _split(train: RankingData, valid: float | None, seed: int) -> tuple[RankingD
     """Return training data and, if requested, a share of its queries as validation data."""
     if valid is None:
         return train, {}
-    train, judging = split_by_content(train, 1 - valid, valid, seed=seed)
-    return train, {"valid": judging}
+    train, validation = split_by_content(train, 1 - valid, valid, seed=seed)
+    return train, {"valid": validation}

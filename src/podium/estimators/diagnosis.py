@@ -18,15 +18,15 @@ from podium.errors import DataError, warn
 from podium.objectives import Objective
 from podium.objectives.base import label_source
 
-NO_GRADIENT = 1e-9  # of the largest label: λ this small are roundings of 0
+NO_GRADIENT = 1e-9  # relative to the largest label: a smaller λ is a rounding error
 ROWS = 1 << 14  # number of rows to compare at a time
 
 
-def require_labels(data: RankingData, sources: Iterable[str | None], who: str) -> None:
-    """Raise if one of these label sources has no label at all."""
+def require_labels(data: RankingData, sources: Iterable[str | None], method: str) -> None:
+    """Raise if one of the label sources has no label at all; `method` is named in the message."""
     for source in sources:
         if source is not None and source in data.labels and len(data) and np.isnan(data.labels[source]).all():
-            raise DataError(f"{who} needs labelled documents, but all labels {source!r} are NaN")
+            raise DataError(f"{method} needs labelled documents, but all labels {source!r} are NaN")
 
 
 def warn_if_constant(
@@ -38,16 +38,16 @@ def warn_if_constant(
     Args:
         data: the training data.
         objective: the training objective.
-        constant: whether the model is constant; None if only the data can show it (the weights of a net are never all
-            0, and an objective with random numbers grows trees on nothing).
-        min_documents_in_leaf: the limit of trees.
+        constant: whether the model is constant; None if the model cannot show it (the weights of a net are never all
+            0, and an objective with random numbers grows trees even if there is nothing to learn).
+        min_documents_in_leaf: the parameter of trees; None for other models.
         on_top: whether trees were trained on top of a submodel.
 
     """
     if constant is False:
         return
     weighted = data.with_weight() if data.preferences is None else data
-    reason = _reason(weighted, objective, min_documents_in_leaf)
+    reason = _problem(weighted, objective, min_documents_in_leaf)
     if reason is not None and weighted is not data:
         reason = f"among the {len(weighted)} documents with a weight above 0, {reason}"
     if constant is None and reason is None:
@@ -60,28 +60,29 @@ def warn_if_constant(
         if on_top:
             reason += "; if the submodel's scores are far apart, gradients and hessians vanish: submodel_scale='fit'"
     result = "the model gives all documents the same score" if constant else "there is nothing to learn from this data"
-    result = "nothing was learnt on top of the submodel" if on_top else result
+    if on_top:
+        result = "nothing was learnt on top of the submodel"
     losses = "".join(f"; {loss}" for loss in data.losses)
     warn(f"{result}: {reason or 'no feature predicts the labels'}{losses}", stacklevel=4)
 
 
-def warn_if_unused(ranker: Any, names: Sequence[str], because: str) -> None:
-    """Warn if parameters that have no effect on this fit were changed from their defaults."""
+def warn_if_unused(ranker: Any, names: Sequence[str], reason: str) -> None:
+    """Warn if parameters that have no effect on this fit differ from their defaults."""
     defaults = {name: parameter.default for name, parameter in parameters(ranker).items()}
     changed = [f"{name}={getattr(ranker, name)!r}" for name in names if getattr(ranker, name) != defaults[name]]
     if changed:
-        has = "has" if len(changed) == 1 else "have"
-        warn(f"{', '.join(changed)} {has} no effect: {because}", stacklevel=3)
+        verb = "has" if len(changed) == 1 else "have"
+        warn(f"{', '.join(changed)} {verb} no effect: {reason}", stacklevel=3)
 
 
-def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int]) -> None:
-    """Warn if runs used up their trees before patience could end them; `n_kept` are the best numbers of trees.
+def warn_if_not_stopped(n_trees: int, patience: int | None, n_best: Sequence[int]) -> None:
+    """Warn if runs ended before patience could stop them; `n_best` is the best number of trees of each run.
 
     There is no warning if `n_trees` is at most `patience`: then the caller chose few trees, and no run can stop early.
     """
-    unstopped = [kept for kept in n_kept if patience is not None and patience < n_trees < kept + patience]
+    unstopped = [best for best in n_best if patience is not None and patience < n_trees < best + patience]
     if unstopped:
-        runs = "the run" if len(n_kept) == 1 else f"{len(unstopped)} of {len(n_kept)} runs"
+        runs = "the run" if len(n_best) == 1 else f"{len(unstopped)} of {len(n_best)} runs"
         warn(
             f"{runs} ended with n_trees={n_trees}, and {max(unstopped)} trees were best so far: more trees may be "
             "better. Raise n_trees, or raise learning_rate to need fewer; patience=None trains exactly n_trees",
@@ -89,13 +90,13 @@ def warn_if_not_stopped(n_trees: int, patience: int | None, n_kept: Sequence[int
         )
 
 
-def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int | None) -> str | None:
-    """Return a deficiency of the data and the remedy, or None."""
+def _problem(data: RankingData, objective: Objective, min_documents_in_leaf: int | None) -> str | None:
+    """Return why nothing can be learnt from the data, and the remedy; None if there is no obvious reason."""
     source = label_source(objective) or "relevance"
     if source in data.labels:
-        reason = _about_labels(data, source)
-        if reason is not None and _has_no_gradient(data, objective, source):
-            return reason
+        problem = _problem_of_labels(data, source)
+        if problem is not None and _has_no_gradient(data, objective, source):
+            return problem
     if min_documents_in_leaf is not None and data.n_documents < 2 * min_documents_in_leaf:
         return (
             f"a split needs at least 2 · min_documents_in_leaf = {2 * min_documents_in_leaf} documents, but there are "
@@ -106,8 +107,8 @@ def _reason(data: RankingData, objective: Objective, min_documents_in_leaf: int 
     return None
 
 
-def _about_labels(data: RankingData, source: str) -> str | None:
-    """Return why no two documents of a query have different labels; None if some have."""
+def _problem_of_labels(data: RankingData, source: str) -> str | None:
+    """Return why no query has documents with different labels; None if a query has."""
     labels = data.labels[source][data.canonical_order]
     labelled = labels[~np.isnan(labels)]
     if len(labelled) == 0:
@@ -138,7 +139,7 @@ def _has_no_gradient(data: RankingData, objective: Objective, source: str) -> bo
 
 
 def _all_constant(data: RankingData) -> bool:
-    """Return whether no feature has two values."""
+    """Return whether every feature has a single value."""
     if isinstance(data, BinnedFiles):
         return data.are_all_constant
     X = data.features
@@ -151,21 +152,21 @@ def _all_constant(data: RankingData) -> bool:
 
 # --- queries split between training and scoring
 
-# The ids and sizes of the training queries of each estimator in memory. Copies, pickles and files do not have them.
+# For each estimator, the ids and sizes of its training queries. Copies, pickles and model files do not have them.
 _trained: WeakKeyDictionary[Any, tuple[NDArray[Any], Ints]] = WeakKeyDictionary()
 
 
 def remember_queries(ranker: Any, train: RankingData) -> None:
-    """Remember the queries that an estimator is trained on."""
+    """Remember the queries that an estimator was trained on."""
     _trained[ranker] = train.query_ids, np.diff(train.offsets)
 
 
 def warn_if_split(ranker: Any, data: RankingData) -> None:
     """Warn if some queries of this data are in the training data with another number of documents.
 
-    scikit-learn's `cv=3` cuts the rows into blocks, and so splits the queries at their ends. An estimator only sees its
-    part of the rows, but a split query has the same id in both. If most queries are in both, two data sets may just
-    number their queries in the same way, so there is no warning.
+    scikit-learn's `cv=3` cuts the rows into blocks, which splits the queries at the cuts. Such a query has the same id
+    in training and test data. If most queries are in both, the two data sets probably just number their queries in the
+    same way, so there is no warning.
     """
     ids, sizes = _trained.get(ranker, (None, None))
     if ids is None or sizes is None or ids.dtype.kind != data.query_ids.dtype.kind:

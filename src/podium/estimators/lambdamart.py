@@ -63,7 +63,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
         Other parameters have Podium's defaults. A warning lists the parameters that could not be translated, and why.
         `overrides` are Podium parameters.
         """
-        return translating.from_lightgbm(cls, params, overrides)
+        return cls(**translating.from_lightgbm(params) | overrides)
 
     @classmethod
     def from_xgboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
@@ -71,7 +71,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
 
         A depth without a number of leaves becomes the maximum number of leaves, because XGBoost grows level by level.
         """
-        return translating.from_xgboost(cls, params, overrides)
+        return cls(**translating.from_xgboost(params) | overrides)
 
     @classmethod
     def from_catboost(cls, params: Mapping[str, Any], **overrides: Any) -> Self:
@@ -80,7 +80,7 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
         A depth becomes the maximum number of leaves of that depth. Trees are symmetric if `grow_policy` is given as
         "SymmetricTree".
         """
-        return translating.from_catboost(cls, params, overrides)
+        return cls(**translating.from_catboost(params) | overrides)
 
     def _objective(self, train: RankingData) -> Objective:
         objective = lambda_objective(self)
@@ -111,13 +111,13 @@ class LambdaMART(Published, LambdaMARTParameters, TreeRanker):
             self.__dict__.pop(name, None)
         if result.base_scores is not None:
             self.submodel_scale_, self.submodel_means_ = result.base_scores.scale, result.base_scores.means
-            model = self._on_submodel(result)
+            model = self._model_with_submodel(result)
         if isinstance(result.objective, BoundBiases):
             self.position_bias_: Floats = result.objective.biases[1:].copy()
         super()._set_model(result, train, model)
 
-    def _on_submodel(self, result: TrainingResult) -> Model:
-        """Return the model of submodel and trees; of a submodel that is code, it only keeps the name."""
+    def _model_with_submodel(self, result: TrainingResult) -> Model:
+        """Return the model that adds the trees to the submodel; if the submodel is code, it only keeps its name."""
         trees, base_scores = result.ensemble, result.base_scores
         assert base_scores is not None
         submodel, scale = as_submodel(self.submodel, trees), base_scores.scale

@@ -44,7 +44,7 @@ class LinearRanker(LinearRankerParameters, WeightedFeatures):
     """
 
     _fit_options = ("observers",)
-    _takes_turns = True
+    _fits_alone = True
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
         if self.method == "ascent":
@@ -54,7 +54,7 @@ class LinearRanker(LinearRankerParameters, WeightedFeatures):
         if is_hinge(objective):
             warn_if_unused(self, ("learning_rate",), "a hinge loss is trained by cutting planes, not by Newton steps")
         method = CuttingPlanes if is_hinge(objective) else Descent
-        training = from_parameters(method, self, objective=objective, **self._watching(train))
+        training = from_parameters(method, self, objective=objective, **self._evaluation_settings(train))
         result = training.fit(train, sets, **options)
         warn_if_constant(train, objective, not result.model.weights.any())
         self._set_fitted(train, result.model, result.history, result.best_iteration)
@@ -146,9 +146,9 @@ class PRank(Published, PRankParameters, WeightedFeatures):
         if not is_first:
             self.model_._require_same_reading(data)
             data = self.model_.schema.matched(data)
-            known = self._perceptron.classes
-            if classes is not None and not np.array_equal(np.unique(np.asarray(classes, np.float32)), known):
-                raise DataError(f"classes differs from that of earlier calls, {known.tolist()}: omit it")
+            earlier = self._perceptron.classes
+            if classes is not None and not np.array_equal(np.unique(np.asarray(classes, np.float32)), earlier):
+                raise DataError(f"classes differs from that of earlier calls, {earlier.tolist()}: omit it")
         documents = ShownDocuments(data, classes if is_first else self._perceptron.classes)
         if is_first:
             self._perceptron = Perceptron.before(documents.classes, DesignMatrix(data, self.n_threads))

@@ -1,4 +1,4 @@
-"""Many fits at the same time, one on each thread, with the same models as separate fits."""
+"""Many fits in parallel, one on each thread; the models equal those of separate fits."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ def fit_many(
     n_threads: int | None = None,
     verbose: int | None = None,
 ) -> list[Any]:
-    """Fit many estimators: settings, seeds, folds. Each model equals that of `estimator.fit(data)`, to the bit.
+    """Fit many estimators in parallel, for example with different parameters, seeds or folds.
 
-    One fit runs on each thread; the last fits share threads that would be idle. Fits on the same data object share its
-    bins. Nets and linear rankers run one at a time, with their own number of threads, because torch and BLAS have one
-    number of threads for the whole process.
+    Each model equals that of `estimator.fit(data)`, to the bit. One fit runs on each thread; the last fits share
+    threads that would be idle. Fits on the same data object share its bins. Nets and linear rankers run one at a time,
+    with their own number of threads, because torch and BLAS have one number of threads for the whole process.
 
     Args:
-        estimators: Podium estimators. They are not changed: fitted copies are returned, so that one estimator may occur
-            several times, once for each fold.
+        estimators: Podium estimators. They are not changed: the function returns fitted copies. So you may pass the
+            same estimator several times, for example once for each fold.
         data: the training data for all, or a sequence with the data for each.
         valid: the validation data for all (or several sets by name), or a sequence with an entry or None for each.
-        n_threads: for all fits together; all cores by default. The `n_threads` of the estimators apply after the fit.
+        n_threads: the number of threads for all fits in total; all cores by default. The `n_threads` of the estimators
+            apply after the fit.
         verbose: None for a bar on terminals, 0 for silence, n for a line after every n fits. Single fits are silent.
 
     Returns:
-        The fitted estimators, in the order of those given.
+        The fitted estimators, in the order of `estimators`.
 
     Raises:
         DataError: if a fit raises it; the message names the estimator. The other fits stop, as on Ctrl-C.
@@ -63,22 +64,22 @@ def fit_many(
     estimators = list(estimators)
     for estimator in estimators:
         require_ranker(estimator, "fit_many")
-    trains = _one_for_each(data, len(estimators), "data")
-    valids = _one_for_each(valid, len(estimators), "valid")
-    sources = {
-        (id(train), id(judging)): SharedData(partial(_checked, train, judging))
-        for train, judging in zip(trains, valids, strict=True)
+    trains = _value_for_each(data, len(estimators), "data")
+    valids = _value_for_each(valid, len(estimators), "valid")
+    shared = {
+        (id(train), id(validation)): SharedData(partial(_as_ranking_data, train, validation))
+        for train, validation in zip(trains, valids, strict=True)
     }
     fits = [
-        Fit(f"estimators[{k}]", estimator, sources[id(train), id(judging)])
-        for k, (estimator, train, judging) in enumerate(zip(estimators, trains, valids, strict=True))
+        Fit(f"estimators[{k}]", estimator, shared[id(train), id(validation)])
+        for k, (estimator, train, validation) in enumerate(zip(estimators, trains, valids, strict=True))
     ]
     fitted = dict(fit_each(fits, n_threads=n_threads, verbose=verbose))
     return [fitted[k] for k in range(len(fits))]
 
 
-def _checked(train: Any, valid: Any) -> tuple[RankingData, Valid]:
-    """Return training and validation data; frames become `RankingData`."""
+def _as_ranking_data(train: Any, valid: Any) -> tuple[RankingData, Valid]:
+    """Return the training data and the validation sets by name; frames become `RankingData`."""
     if isinstance(valid, Mapping):
         return as_data(train), {name: as_data(part) for name, part in valid.items()}
     return as_data(train), {} if valid is None else {"valid": as_data(valid)}
@@ -90,23 +91,23 @@ def require_ranker(estimator: Any, function: str) -> None:
         raise DataError(f"{function} takes Podium estimators such as LambdaMART(), not {estimator!r}")
 
 
-def _one_for_each(given: Any, n: int, argument: str) -> list[Any]:
-    """Return a value for each estimator, from one for all or from a sequence."""
-    if not isinstance(given, list | tuple):
-        return [given] * n
-    if len(given) != n:
-        raise DataError(f"{argument} must be one for all estimators or one for each of {n}, but got {len(given)}")
-    return list(given)
+def _value_for_each(value: Any, n: int, argument: str) -> list[Any]:
+    """Return a list with a value for each of n estimators; a single value is for all of them."""
+    if not isinstance(value, list | tuple):
+        return [value] * n
+    if len(value) != n:
+        raise DataError(f"{argument} must be one value for all estimators or a list of {n}, but got {len(value)}")
+    return list(value)
 
 
 class SharedData:
-    """Data that several fits share, with its bins; loaded for the first fit, dropped after the last.
+    """Data and bins that several fits share; the first fit loads them, and the last one releases them.
 
     Args:
         load: returns the training data, and the validation sets by name.
 
     Attributes:
-        n_fits: the number of fits on it that have not ended.
+        n_fits: the number of fits on this data that have not ended.
 
     """
 
@@ -116,12 +117,16 @@ class SharedData:
         self._loaded: tuple[RankingData, Valid, SharedBins] | None = None
 
     def open(self, n_threads: int) -> tuple[RankingData, Valid, SharedBins]:
-        """Return training data, validation sets and bins; a fit that waits for them lends its `n_threads`."""
-        with self._lock, at_most_threads(n := max(1, min(n_threads, self.n_fits))):
+        """Return training data, validation sets and bins.
+
+        Fits wait while the first one loads the data, so it may use a thread for each of them, up to `n_threads`.
+        """
+        n = max(1, min(n_threads, self.n_fits))
+        with self._lock, at_most_threads(n):
             if self._loaded is None:
                 train, valid = self.load()
-                sets = {name: _prepared(data) for name, data in checked_sets(train, valid).items()}
-                self._loaded = _prepared(train), sets, SharedBins(n)
+                sets = {name: _with_cached_values(data) for name, data in checked_sets(train, valid).items()}
+                self._loaded = _with_cached_values(train), sets, SharedBins(n)
             return self._loaded
 
     def close(self) -> None:
@@ -132,18 +137,18 @@ class SharedData:
                 self._loaded = None
 
 
-def _prepared(data: RankingData) -> RankingData:
-    """Return the data after computing its cached values, so that threads do not all compute them."""
+def _with_cached_values(data: RankingData) -> RankingData:
+    """Return the data after computing its cached values, which every thread would compute otherwise."""
     _ = data.canonical_order, data.query_of_row
     return data
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit to run: its name in errors, an estimator with its parameters, its data, and observers."""
+    """A fit to run."""
 
-    name: str
-    estimator: Any
+    name: str  # in errors
+    estimator: Any  # stays unfitted
     data: SharedData
     observers: tuple[Observer, ...] = ()
 
@@ -154,17 +159,17 @@ class Fit:
             train, valid, bins = self.data.open(n_threads)
             options: dict[str, Any] = {"bins": bins} if "bins" in fitted._fit_options else {}
             options |= {"observers": self.observers} if self.observers else {}
-            with at_most_threads(None) if fitted._takes_turns else nullcontext():
+            with at_most_threads(None) if fitted._fits_alone else nullcontext():
                 return fitted.fit(train, valid=valid or None, **options)
         except DataError as error:
-            raise DataError(f"{self._shown()}: {error}") from error
+            raise DataError(f"{self._description()}: {error}") from error
         except Exception as error:
-            error.add_note(f"in {self._shown()}")
+            error.add_note(f"in {self._description()}")
             raise
         finally:
             self.data.close()
 
-    def _shown(self) -> str:
+    def _description(self) -> str:
         """Return the name, and the parameters that are not the defaults, on one line."""
         return f"{self.name}, {' '.join(repr(self.estimator).split())}"
 
@@ -183,13 +188,11 @@ def fit_each(
     order = sorted(range(len(fits)), key=lambda number: first[id(fits[number].data)])
     n_threads = thread_count(n_threads)
 
-    def job(number: int) -> Callable[[], Any]:
-        return lambda: fits[number].run(n_threads)
-
+    jobs = (partial(fits[number].run, n_threads) for number in order)
     with (
         each_warning_once(),
         progress("fitting", len(fits), verbose=verbose, unit="fits") as advance,
-        closing(run_jobs(map(job, order), len(fits), n_threads)) as outcomes,
+        closing(run_jobs(jobs, len(fits), n_threads)) as outcomes,
     ):
         for number, fitted in outcomes:
             advance(1)

@@ -22,7 +22,7 @@ class NetRanker(NetParameters, BaseRanker):
     measures_training_data = True
     _fit_options = ("observers", "checkpoint")
     _stops_without_validation = True  # training queries replace validation data
-    _takes_turns = True  # in addition, the result of training depends on the number of threads
+    _fits_alone = True  # in addition, the result of training depends on the number of threads
 
     def _objective(self, train: RankingData) -> Objective:
         """Return the training objective for this data."""
@@ -32,7 +32,7 @@ class NetRanker(NetParameters, BaseRanker):
         from podium.neural import Layers, NetTraining
 
         objective = self._objective(train)
-        training = from_parameters(NetTraining, self, objective=objective, **self._watching(train))
+        training = from_parameters(NetTraining, self, objective=objective, **self._evaluation_settings(train))
         if self.net is not None:
             warn_if_unused(self, ("hidden", "activation"), "they describe the default net, and net=… was given")
         module = (lambda n: Layers(n, self.hidden, self.activation)) if self.net is None else self.net

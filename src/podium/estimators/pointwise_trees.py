@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from podium.boosting import GrovesTraining, TrainingResult
-from podium.core.array_types import Bools, Floats
+from podium.core.array_types import Bools, Float32s, Floats
 from podium.core.parameters import from_parameters
 from podium.core.team import Team
 from podium.data import RankingData
@@ -100,15 +100,9 @@ class MARTClassifier(Published, MARTClassifierParameters, ClassifierMixin, TreeR
         return LogLoss(sigma=self.sigma, balanced=self.balanced)
 
     def fit(self, X: Any, y: ArrayLike | str | None = None, **others: Any) -> Self:
-        """Train on two classes of labels, see `LambdaMART.fit`."""
+        """Train on labels of two classes, see `LambdaMART.fit`."""
         labels = self._labels(X, y)
-        classes = np.unique(labels[~_is_missing(labels)])
-        if len(classes) != 2:
-            raise DataError(
-                f"MARTClassifier separates two classes, but the labels have {len(classes)} "
-                f"class{'es' * (len(classes) != 1)}. Only binary classification is supported."
-            )
-        self.classes_ = classes
+        self.classes_ = two_classes(labels[~_is_missing(labels)], "MARTClassifier")
         return super().fit(X, y, **others)
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
@@ -120,19 +114,14 @@ class MARTClassifier(Published, MARTClassifierParameters, ClassifierMixin, TreeR
         if isinstance(X, RankingData):
             return X.relevance
         if y is None or isinstance(y, str):
-            return super()._data(X, y, None).relevance
+            return super()._data(X, y).relevance
         from sklearn.utils.validation import column_or_1d
 
         return np.asarray(column_or_1d(y, warn=True))
 
-    def _data(self, X: Any, y: Any, *others: Any) -> RankingData:
+    def _data(self, X: Any, y: Any = None, *others: Any) -> RankingData:
         """Return the data with 1 for the second class, 0 for the first, NaN for no label."""
-        labels = self._labels(X, y)
-        missing = _is_missing(labels)
-        unknown = np.setdiff1d(labels[~missing], self.classes_)
-        if len(unknown):
-            raise DataError(f"the label {unknown[0]!r} does not occur in the training data")
-        codes = np.where(missing, np.nan, labels == self.classes_[1]).astype(np.float32)
+        codes = class_codes(self._labels(X, y), self.classes_)
         if isinstance(X, RankingData) or y is None or isinstance(y, str):
             data = super()._data(X, y, *others)
             return data.replace(labels=dict(data.labels) | {"relevance": codes})
@@ -165,6 +154,26 @@ class MARTClassifier(Published, MARTClassifierParameters, ClassifierMixin, TreeR
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def two_classes(labels: NDArray[Any], estimator: str) -> NDArray[Any]:
+    """Return the two classes that labels have, in their order; raise if there are not two."""
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        raise DataError(
+            f"{estimator} separates two classes, but the labels have {len(classes)} "
+            f"class{'es' * (len(classes) != 1)}. Only binary classification is supported."
+        )
+    return classes
+
+
+def class_codes(labels: NDArray[Any], classes: NDArray[Any]) -> Float32s:
+    """Return 1 for the second class, 0 for the first, NaN for no label."""
+    missing = _is_missing(labels)
+    unknown = np.setdiff1d(labels[~missing], classes)
+    if len(unknown):
+        raise DataError(f"the label {unknown[0]!r} does not occur in the training data")
+    return np.where(missing, np.nan, labels == classes[1]).astype(np.float32)
 
 
 def _is_missing(labels: NDArray[Any]) -> Bools:
@@ -257,8 +266,8 @@ class OrdinalMART(OrdinalMARTParameters, TreeRanker):
 
     def _fit_thresholds(self, bound: BoundOrdinal, train: RankingData) -> None:
         """Set the thresholds of maximum likelihood for the scores of the model."""
-        with Team(self.n_threads) as bound.team:  # that of training is closed
-            bound.set_thresholds(self._predict(train.with_weight()))  # what was trained on
+        with Team(self.n_threads) as bound.team:  # the team of training is closed
+            bound.set_thresholds(self._predict(train.with_weight()))  # training skips documents of weight 0
         bound.team = None
 
     @property
@@ -282,11 +291,11 @@ class AdditiveGroves(Published, AdditiveGrovesParameters, RegressorRanker, Weigh
     """Least-squares regression on the labels by averaged groves, sums of few large trees ([Q]).
 
     Sorokina, Caruana and Riedewald, "Additive Groves of Regression Trees", 2007. The trees of a grove are fitted in
-    turn to the residuals of the others, until that no longer helps. To spread the work over large trees, a grove grows
-    from smaller ones: from one with fewer trees, or one whose trees have larger leaves. Each step draws a new bootstrap
-    sample, and `n_groves` groves are averaged. All numbers of trees and all α on the way are tried. Validation data
-    picks the best by the measure; without it, the root mean square error on out-of-bag documents does. Without queries
-    it is a plain regressor, like `MART`.
+    turn to the residuals of the others, until that no longer helps. So that all trees contribute even if they are
+    large, a grove grows from a smaller one: one with fewer trees, or one whose trees have larger leaves. Each step
+    draws a new bootstrap sample, and the model is the mean of `n_groves` groves. Training tries all numbers of trees
+    and all α up to those of the parameters. It picks the best by the measure on validation data; without such data, by
+    the root mean square error on out-of-bag documents. Without queries it is a plain regressor, like `MART`.
 
     As in the paper: backfitting (algorithm 1), the sequence of α, `"layered"` (algorithm 2), `"slow"` (algorithm 3 with
     a new sample in each step, "randomized dynamic programming"); nodes with less than α of the documents are leaves.
@@ -302,7 +311,7 @@ class AdditiveGroves(Published, AdditiveGrovesParameters, RegressorRanker, Weigh
         model_: the `Ensemble` of all groves, their leaves divided by the number of groves.
         n_trees_: the trees of all groves.
         alpha_, n_trees_in_grove_: the chosen values.
-        grid_: α and the number of trees of everything that was tried.
+        grid_: the pairs of α and number of trees that were tried.
         history_: the value for each entry of `grid_`: `oob/rmse`, or the measures on validation data.
         best_iteration_: the index of the chosen entry in `grid_`.
 

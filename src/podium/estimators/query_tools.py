@@ -21,7 +21,7 @@ from podium.measures import Measure, Ranking, as_selection
 
 
 def query_score(y_true: ArrayLike, y_score: ArrayLike, *, qid: ArrayLike, measure: Measure | str = "ndcg@10") -> float:
-    """Return the mean of a measure over the queries, in the form of scikit-learn's metrics.
+    """Return the mean of a measure over the queries; the arguments are those of scikit-learn's metrics.
 
     `sklearn.metrics.make_scorer(query_score, qid=qid)` is a scorer for any estimator on all rows of some data, for
     example in `sklearn.inspection.permutation_importance`. Searches and cross-validation score parts of the data:

@@ -62,17 +62,17 @@ class Ranker(RankerParameters, TreeRanker):
     def _objective(self, train: RankingData) -> Objective:
         return default_objective(as_selection(self.measure).measures[0])
 
-    def _filled(self, n_documents: int) -> Self:
+    def _with_defaults(self, n_documents: int) -> Self:
         n_leaves, learning_rate = (31, 0.1) if n_documents > MANY_DOCUMENTS else (15, 0.05)
         defaults = {"n_leaves": n_leaves, "learning_rate": learning_rate, "feature_fraction": SHARES[0]}
-        filled = copy(self)
-        vars(filled).update({name: value for name, value in defaults.items() if getattr(self, name) is None})
-        return filled
+        ranker = copy(self)
+        vars(ranker).update({name: value for name, value in defaults.items() if getattr(self, name) is None})
+        return ranker
 
     def _boost(
         self, settings: Boosting, train: RankingData, sets: dict[str, RankingData], **options: Any
     ) -> TrainingResult:
-        """Choose the share of features and the number of rounds by validation data or cross-validation, and train."""
+        """Choose the share of features and the number of rounds on unseen queries, and train."""
         tries_all_features = self.feature_fraction is None
         self.feature_fraction_, self.learning_rate_ = settings.sampling.feature_fraction, settings.learning_rate
         is_large = train.n_documents > MANY_DOCUMENTS and folds_needed(train.n_queries, self.n_folds) == 1
@@ -90,21 +90,21 @@ class Ranker(RankerParameters, TreeRanker):
         folds = rounds_by_folds(settings, train, self.n_folds, tries_all_features=tries_all_features)
         warn_if_not_stopped(self.n_trees, self.patience, [folds.best_iteration + 1])
         self.feature_fraction_ = folds.feature_fraction
-        chosen = with_feature_fraction(settings, self.feature_fraction_)
-        result = replace(chosen, n_trees=folds.best_iteration + 1, patience=None).fit(train, sets, **options)
+        settings = with_feature_fraction(settings, self.feature_fraction_)
+        result = replace(settings, n_trees=folds.best_iteration + 1, patience=None).fit(train, sets, **options)
         return replace(result, history=folds.history | result.history, best_iteration=folds.best_iteration)
 
 
 class Committee(CommitteeParameters, WeightedTrees):
-    """Several objectives, each bagged, weighted by the exact sweep on unseen queries, in one ensemble of trees.
+    """Bagged rankers of several objectives, weighted by the exact sweep on unseen queries, in one ensemble of trees.
 
     An ensemble of LambdaMART rankers won the Yahoo! challenge ([B] §1). Each tree of a member sees some of the
     documents and features. Scores are standardized. Members of one objective have equal weights. The weights of
     objectives are optimized exactly, one at a time, and shrunk towards equal ones. You can save, score and inspect the
     result like any other ensemble. The parameters of trees apply to each member.
 
-    Without validation data, each member trains on all folds but one, which stops it, so that the members together see
-    all queries. So pass all labelled data.
+    Without validation data, each member trains on all folds but one, and stops by that one. Together the members see
+    all queries, so pass all labelled data.
 
     With a time budget the model depends on the speed of the machine. `Committee(**model.settings_)` trains the same
     model again on any machine.
@@ -115,8 +115,8 @@ class Committee(CommitteeParameters, WeightedTrees):
         weights_: the weight of each member.
         values_: the measure on queries that members have not seen: for the members of each objective, for equal
             weights, and for the committee.
-        tried_: a `Tried` for each trial: seconds, the measure alone and with all earlier members, and whether it was
-            kept. `tried_table()` returns a table.
+        tried_: a `Tried` for each trial: its seconds, the measure of its members alone and with all earlier members,
+            and whether they were kept. `tried_table()` returns a table.
         feature_fraction_: the share of features that each tree was grown on.
         settings_: parameters that train the same model without a clock.
         history_, best_iteration_: the last two of `values_`, in the same form as in other rankers.
@@ -171,7 +171,7 @@ class Committee(CommitteeParameters, WeightedTrees):
             pairs = [(objective, count) for objective, count in self.members]
         except (TypeError, ValueError):
             raise DataError("members are pairs of an objective and a number, such as [('lambda(ndcg)', 5)]") from None
-        return tuple((parse(one) if isinstance(one, str) else one, count) for one, count in pairs)
+        return tuple((parse(entry) if isinstance(entry, str) else entry, count) for entry, count in pairs)
 
     def tried_table(self) -> Table:
         """Return a table of all trials, in order."""
@@ -180,5 +180,5 @@ class Committee(CommitteeParameters, WeightedTrees):
             raise DataError("a loaded Committee has no trials, because model files do not store them")
         return Table(
             ["objective", "seconds", "alone", "with all before", "kept"],
-            [[one.objective, one.seconds, one.alone, one.together, "yes" if one.kept else "no"] for one in self.tried_],
+            [[t.objective, t.seconds, t.alone, t.together, "yes" if t.kept else "no"] for t in self.tried_],
         )

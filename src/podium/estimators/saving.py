@@ -23,48 +23,54 @@ from podium.estimators.parameters import MODELS, MARTClassifierParameters
 from podium.models import Combined, Model, TreesOnBaseScores
 from podium.models.file import read_file
 
-ESTIMATORS: dict[str, type[Parameterized]] = {one.estimator: one.parameters for one in MODELS.values()} | {
+ESTIMATORS: dict[str, type[Parameterized]] = {model.estimator: model.parameters for model in MODELS.values()} | {
     "MARTClassifier": MARTClassifierParameters
 }
 STEPS = ("Newton", "Gradient", "LineSearch", "LeafLineSearch")  # of podium.boosting
-# The model, what follows from it, and timings; without timings, equal fits give equal files.
+# The file holds the model elsewhere, feature names follow from it, and timings would make files of equal fits differ.
 NOT_STORED = ("model_", "feature_names_in_", "tried_")
 ARRAY_KINDS = "biufU"
-MISSING = "missing"  # key of the reason why the file does not hold the estimator
+MISSING = "missing"  # the key of the reason why a file holds only the model
 
 
 def to_entries(ranker: Any) -> dict[str, Any]:
     """Return the entries of a fitted estimator in a model file, as JSON values."""
-    name = type(ranker).__name__
+    kind = type(ranker).__name__
     for base in type(ranker).__mro__:  # an estimator on a cluster is saved as its local counterpart
         if not base.__module__.startswith("podium."):
-            return {"class": name, MISSING: f"{name} is not a Podium class"}
+            return {"class": kind, MISSING: f"{kind} is not a Podium class"}
         if base.__name__ in ESTIMATORS:
-            name = base.__name__
+            kind = base.__name__
             break
     if isinstance(ranker.model_, TreesOnBaseScores):
-        return {"class": name, MISSING: f"its submodel ({ranker.model_.name}) is not data"}
-    values = {one: getattr(ranker, one) for one in parameters(ESTIMATORS[name]) if one != "verbose"}
+        return {"class": kind, MISSING: f"its submodel ({ranker.model_.name}) is not data"}
+    values = {name: getattr(ranker, name) for name in parameters(ESTIMATORS[kind]) if name != "verbose"}
     submodel = values.get("submodel")
     if submodel is not None and isinstance(ranker.model_, Combined) and not isinstance(submodel, str | Mapping):
         values["submodel"] = ranker.model_.parts[0]
-    fitted = {one: v for one, v in vars(ranker).items() if re.fullmatch("[a-z]\\w*_", one) and one not in NOT_STORED}
+    fitted = {name: value for name, value in vars(ranker).items() if _is_stored(name)}
     try:
         return {
-            "class": name,
-            "parameters": {one: encode(value, one) for one, value in values.items()},
-            "fitted": {one: encode(value, one) for one, value in fitted.items()},
+            "class": kind,
+            "parameters": {name: encode(value, name) for name, value in values.items()},
+            "fitted": {name: encode(value, name) for name, value in fitted.items()},
         }
     except DataError as error:
-        return {"class": name, MISSING: str(error)}
+        return {"class": kind, MISSING: str(error)}
+
+
+def _is_stored(name: str) -> bool:
+    """Return whether an attribute of this name is a fitted attribute that files hold."""
+    return re.fullmatch("[a-z]\\w*_", name) is not None and name not in NOT_STORED
 
 
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
-    """Load an estimator or a model, whichever was saved.
+    """Load a saved estimator or model.
 
-    An estimator has its parameters, `model_`, `history_` and other fitted attributes, but not `verbose`. If the file
-    could not hold all of them because a parameter is code, or comes from a newer Podium with other parameters, this
-    returns the model with a warning. `podium.models.load_model` reads the model of any file, without scikit-learn.
+    An estimator has its parameters, `model_`, `history_` and other fitted attributes, but not `verbose`. If a parameter
+    is code, which the file cannot hold, or the file comes from a newer Podium with other parameters, this function
+    returns only the model, with a warning. `podium.models.load_model` reads the model of any file, without
+    scikit-learn.
 
     Args:
         path: the file; damaged, hostile or newer files are refused with the reason.
@@ -119,7 +125,7 @@ def _restore(entries: dict[str, Any], model: Model, module: Any) -> Any:
     ranker = getattr(import_module("podium.estimators"), entries["class"])(**values)
     check_parameters(ranker)
     for name, value in fitted.items():
-        if not re.fullmatch("[a-z]\\w*_", name) or name in NOT_STORED or hasattr(type(ranker), name):
+        if not _is_stored(name) or hasattr(type(ranker), name):
             raise DataError(f"{name!r} is not a fitted attribute")
         setattr(ranker, name, value)
     ranker.model_ = model
@@ -136,11 +142,11 @@ def encode(value: Any, name: str) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if type(value) is list:
-        return [encode(one, name) for one in value]
+        return [encode(entry, name) for entry in value]
     if type(value) is tuple:
-        return {"tuple": [encode(one, name) for one in value]}
+        return {"tuple": [encode(entry, name) for entry in value]}
     if isinstance(value, Mapping):
-        return {"mapping": [[encode(key, name), encode(one, name)] for key, one in value.items()]}
+        return {"mapping": [[encode(key, name), encode(entry, name)] for key, entry in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
         return {"array": value.tolist(), "type": value.dtype.str}
     if isinstance(value, Model):
@@ -171,7 +177,7 @@ def _encode_text(value: Any, name: str) -> dict[str, str]:
 def decode(value: Any, model: Model | None = None) -> Any:
     """Return the value that `encode` was given."""
     if isinstance(value, list):
-        return [decode(one, model) for one in value]
+        return [decode(entry, model) for entry in value]
     if not isinstance(value, dict):
         return value
     content: Any
@@ -179,7 +185,7 @@ def decode(value: Any, model: Model | None = None) -> Any:
     if kind == "tuple":
         return tuple(decode(content, model))
     if kind == "mapping":
-        return {decode(key, model): decode(one, model) for key, one in content}
+        return {decode(key, model): decode(entry, model) for key, entry in content}
     if kind == "array":
         dtype = np.dtype(value["type"])
         if dtype.kind not in ARRAY_KINDS:
@@ -188,7 +194,7 @@ def decode(value: Any, model: Model | None = None) -> Any:
     if kind == "submodel" and isinstance(model, Combined):
         return model.parts[0]
     if kind == "step" and content in STEPS:
-        settings = {name: decode(one, model) for name, one in value["settings"].items()}
+        settings = {name: decode(setting, model) for name, setting in value["settings"].items()}
         return getattr(import_module("podium.boosting"), content)(**settings)
     if kind == "objective":
         return import_module("podium.objectives").parse(content)

@@ -1,10 +1,14 @@
-"""Translation of LightGBM, XGBoost and CatBoost parameters, by the names in Podium's declarations."""
+"""Translation of LightGBM, XGBoost and CatBoost parameters.
+
+`core.hyperparameters` declares the names of Podium's parameters in these tools. This module has the rest: parameters
+without a counterpart, and those that mean something else or are translated together.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +19,11 @@ from podium.errors import DataError, warn
 from podium.measures import Gain
 from podium.objectives import Lambda, describe
 
-Estimator = TypeVar("Estimator")
 NO_COUNTERPART = "Podium has no counterpart"
-OF_CATEGORIES = "Podium ranks categories by their mean gradient, with no limit but those of all splits"
-# Parameters without translation: values without effect, and the reason why other values are not translated.
-HARMLESS = ("*",)  # any value, for example how work is distributed, which does not change Podium's model
-REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
+CATEGORIES = "Podium orders categories by their mean gradient, with the same limits as in other splits"
+ANY = ("*",)  # any value is harmless
+# Parameters without a counterpart: values that may be ignored, and why Podium cannot follow other values.
+WITHOUT_COUNTERPART: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
     "lightgbm": {
         "boosting boosting_type boost": (("gbdt", "gbrt"), "Podium has gradient boosted trees only"),
         "data_sample_strategy": (("bagging",), "Podium has split_fraction instead"),
@@ -28,10 +31,10 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "extra_trees extra_tree": ((False,), NO_COUNTERPART),
         "linear_tree linear_trees": ((False,), NO_COUNTERPART),
         "path_smooth": ((0,), NO_COUNTERPART),
-        "max_cat_to_onehot": ((4,), OF_CATEGORIES),
-        "max_cat_threshold": ((32,), OF_CATEGORIES),
-        "cat_l2 cat_smooth": ((10,), OF_CATEGORIES),
-        "min_data_per_group": ((100,), OF_CATEGORIES),
+        "max_cat_to_onehot": ((4,), CATEGORIES),
+        "max_cat_threshold": ((32,), CATEGORIES),
+        "cat_l2 cat_smooth": ((10,), CATEGORIES),
+        "min_data_per_group": ((100,), CATEGORIES),
         "lambdarank_position_bias_regularization":
             ((0,), "pass positions and objective='debiased(lambda(ndcg), l2=…)'"),
         "bagging_seed bagging_fraction_seed feature_fraction_seed data_random_seed extra_seed data_seed drop_seed":
@@ -42,7 +45,7 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "deterministic force_col_wise force_row_wise histogram_pool_size importance_type silent verbosity verbose "
         "tree_learner two_round bin_construct_sample_cnt subsample_for_bin is_enable_sparse enable_bundle "
         "use_missing task":
-            (HARMLESS, ""),
+            (ANY, ""),
     },
     "xgboost": {
         "booster": (("gbtree",), "Podium has gradient boosted trees only"),
@@ -54,10 +57,10 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "tree_method": (("hist", "auto"), "Podium grows trees from histograms"),
         "base_score": ((0, 0.5), "Podium starts from the objective's own F_0; use submodel for another"),
         "device": (("cpu",), "Podium runs on CPUs"),
-        "max_cat_to_onehot": ((4,), OF_CATEGORIES),
-        "max_cat_threshold": ((64,), OF_CATEGORIES),
+        "max_cat_to_onehot": ((4,), CATEGORIES),
+        "max_cat_threshold": ((64,), CATEGORIES),
         "verbosity silent validate_parameters disable_default_eval_metric importance_type missing enable_categorical":
-            (HARMLESS, ""),
+            (ANY, ""),
     },
     "catboost": {
         "boosting_type": (("Plain",), "Podium has gradient boosted trees without ordering"),
@@ -78,8 +81,8 @@ REST: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
         "use_best_model": ((True,), "Podium keeps the best round if there is validation data"),
         "task_type": (("CPU",), "Podium runs on CPUs"),
         "verbose verbose_eval logging_level silent metric_period name train_dir allow_writing_files save_snapshot "
-        "snapshot_file snapshot_interval used_ram_limit od_type feature_border_type has_time metadata": (HARMLESS, ""),
-        "one_hot_max_size max_ctr_complexity model_size_reg": ((), OF_CATEGORIES),
+        "snapshot_file snapshot_interval used_ram_limit od_type feature_border_type has_time metadata": (ANY, ""),
+        "one_hot_max_size max_ctr_complexity model_size_reg": ((), CATEGORIES),
     },
 }  # fmt: skip
 XENDCG = ("rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart")
@@ -96,10 +99,12 @@ MEASURES = {
 class Translation:
     """The translation of another tool's parameters into those of `LambdaMART`.
 
+    A parameter of a tool may have several names, of which the first is its main name.
+
     Attributes:
         settings: the translated parameters.
         untranslated: names that cannot be translated, and why.
-        values: the parameters still to translate: their name and value in the input, by main name.
+        values: the parameters still to translate: for each main name, the name and value that the caller passed.
 
     """
 
@@ -109,22 +114,23 @@ class Translation:
         self.tool, self.settings, self.untranslated = TOOLS[tool], dict[str, Any](), dict[str, str]()
         self.parameters = h.by_name(tool)
         self.values: dict[str, tuple[str, Any]] = {}
-        rest = {name: reason for names, reason in REST[tool].items() for name in names.split()}
-        main_names = {name: one.names.of(tool)[0] for name, one in self.parameters.items()} | SEPARATE[tool]
+        others = {name: entry for names, entry in WITHOUT_COUNTERPART[tool].items() for name in names.split()}
+        main_names = {name: parameter.names.of(tool)[0] for name, parameter in self.parameters.items()} | COMBINED[tool]
         for name, value in params.items():
             if value is None:  # not set, in get_params() of the tools' estimators
                 continue
-            if name in rest:
-                harmless, reason = rest[name]
-                if harmless is not HARMLESS and not any(is_equal(value, one) for one in harmless):
+            if name in others:
+                harmless, reason = others[name]
+                if harmless is not ANY and not any(is_equal(value, ignored) for ignored in harmless):
                     self.untranslated[name] = reason
             elif name in main_names:
-                self._note(main_names[name], name, value)
+                self._add(main_names[name], name, value)
             else:
-                near = did_you_mean(str(name), [*main_names, *rest])
+                near = did_you_mean(str(name), [*main_names, *others])
                 self.untranslated[str(name)] = f"is not a parameter of {self.tool} that Podium knows{near}"
 
-    def _note(self, main: str, name: str, value: Any) -> None:
+    def _add(self, main: str, name: str, value: Any) -> None:
+        """Add a parameter to translate; raise if it has another value under another name."""
         earlier = self.values.get(main)
         if earlier is not None and not is_equal(earlier[1], value):
             raise DataError(
@@ -139,36 +145,36 @@ class Translation:
     def translate(
         self, main: str, parameter: Parameter[Any], convert: Callable[[str, Any], Any] | None = None
     ) -> None:  # fmt: skip
-        """Translate one parameter if it is set, by default as Podium's declaration converts it."""
+        """Translate one parameter if it is set, with `convert` or as Podium declares the parameter."""
         if main in self.values:
             name, value = self.values.pop(main)
             self.settings[parameter.name] = convert(name, value) if convert else converted(parameter, name, value)
 
     def translate_declared(self) -> None:
-        """Translate all numbers and flags that have the same meaning, according to Podium's declarations."""
+        """Translate all numbers and flags that mean the same in Podium, according to its declarations."""
         for main in list(self.values):
             parameter = self.parameters.get(main)
             if parameter is not None and parameter.kind in (int, float, bool) and not parameter.names.advice:
                 self.translate(main, parameter)
 
-    def ranker(self, cls: type[Estimator], overrides: Mapping[str, Any]) -> Estimator:
-        """Return the estimator; warn once about all untranslated parameters."""
+    def finish(self) -> dict[str, Any]:
+        """Return the translated parameters; warn once about all others."""
         for main, (name, _) in self.values.items():
             parameter = self.parameters[main]
             self.untranslated[name] = parameter.names.advice or f"use {parameter.name}"
         if self.untranslated:
             reasons = "; ".join(f"{name} ({reason})" for name, reason in self.untranslated.items())
             warn(f"not translated from {self.tool}: {reasons}", stacklevel=4)
-        return cls(**{**self.settings, **overrides})
+        return self.settings
 
 
 def is_equal(a: Any, b: Any) -> bool:
-    """Return whether two values are equal; arrays and lists by their content."""
+    """Return whether two values are equal, which may be arrays."""
     return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else bool(a == b)
 
 
-# Parameters that are translated together with others, and their main names.
-SEPARATE = {
+# Names of parameters that only have a meaning in combination with others, and their main names.
+COMBINED = {
     "lightgbm": {name: name for name in ("eval_at", "bagging_freq", "bagging_by_query")}
     | {"subsample_freq": "bagging_freq"}
     | dict.fromkeys(("ndcg_eval_at", "ndcg_at", "map_eval_at", "map_at"), "eval_at"),
@@ -178,13 +184,13 @@ SEPARATE = {
 
 
 def converted(parameter: Parameter[Any], name: str, value: Any) -> Any:
-    """Return a value, checked by Podium's declaration; a number below the range means None, if that is allowed."""
+    """Return a value, checked by Podium's declaration; if None is allowed, a number below the range means None."""
     if parameter.optional and isinstance(value, int | float) and not isinstance(value, bool):
         is_off = value <= parameter.above if parameter.above is not None else value < (parameter.least or 0)
         if is_off:
             return None
     parameter.check(value, name)
-    return parameter.kind(value) if np.isscalar(value) else value  # a rate for each round is a list
+    return parameter.kind(value) if np.isscalar(value) else value  # a learning rate for each round is a list
 
 
 def flag(name: str, value: Any) -> bool:
@@ -195,7 +201,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def several(name: str, value: Any) -> list[Any]:
-    """Return a list, splitting strings at commas as in the tools' config files."""
+    """Return a value as a list; strings are split at commas, as in the tools' config files."""
     if isinstance(value, str):
         return [part.strip() for part in value.strip("()[]").split(",") if part.strip()]
     return list(value) if isinstance(value, Iterable) else [value]
@@ -210,7 +216,7 @@ def numbers(name: str, value: Any) -> list[int]:
 
 
 def monotone(name: str, value: Any) -> Any:
-    """Return directions, by feature or as a list."""
+    """Return the directions of monotone constraints, by feature or as a list."""
     return dict(value) if isinstance(value, Mapping) else numbers(name, value)
 
 
@@ -222,32 +228,33 @@ def groups_of_features(name: str, value: Any) -> list[list[int | str]] | None:
         except ValueError:
             raise DataError(f"{name} must be lists of features such as [0,1],[2,3], but is {value!r}") from None
         value = value[0] if value and value[0] and isinstance(value[0][0], list) else value
-    return [list(several(name, group)) for group in value if group] or None
+    return [several(name, group) for group in value if group] or None
 
 
 def categorical(name: str, value: Any) -> list[int | str]:
-    """Return numbers or names of features; with `auto`, column types decide."""
+    """Return numbers or names of features; none for `auto`, because Podium also looks at the types of columns."""
     if isinstance(value, str):
         if value == "auto" or not value:
             return []
-        named = value.removeprefix("name:")
-        return list(several(name, value=named)) if named != value else list(numbers(name, value))
-    return list(several(name, value))
+        if not value.startswith("name:"):
+            return list(numbers(name, value))
+        value = value.removeprefix("name:")
+    return several(name, value)
 
 
-def _translate_shared(translation: Translation, n_bins: str = "max_bin") -> None:
-    """Translate the parameters that all tools share; `n_bins` is the name of the number of bins."""
+def _translate_shared(translation: Translation, bins: str = "max_bin") -> None:
+    """Translate the parameters that all tools share; `bins` is the tool's name of the number of bins."""
     translation.translate("monotone_constraints", h.MONOTONE, monotone)
     translation.translate("interaction_constraints", h.INTERACTION_CONSTRAINTS, groups_of_features)
-    bins = translation.values.get(n_bins)
-    if bins is not None and isinstance(bins[1], int) and bins[1] > 255:
-        translation.untranslated[n_bins] = "Podium has at most 255 bins"
-        translation.values[n_bins] = bins[0], 255
+    name, n_bins = translation.values.get(bins, (bins, None))
+    if isinstance(n_bins, int) and n_bins > 255:
+        translation.untranslated[bins] = "Podium has at most 255 bins"
+        translation.values[bins] = name, 255
     translation.translate_declared()
 
 
-def from_lightgbm(cls: type[Estimator], params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Estimator:
-    """Implement `LambdaMART.from_lightgbm`."""
+def from_lightgbm(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `LambdaMART` for those of LightGBM."""
     translation = Translation("lightgbm", params)
     _translate_bagging(translation)
     if translation.values.get("min_data_in_leaf", ("", None))[1] == 0:
@@ -261,27 +268,27 @@ def from_lightgbm(cls: type[Estimator], params: Mapping[str, Any], overrides: Ma
     metrics: list[tuple[str, int | None]] = [(name, k) for name in names or ["ndcg"] for k in cutoffs or [10]]
     objective = str(translation.take("objective", "lambdarank"))
     _translate_objective(translation, objective, metrics if names or cutoffs or gain else [], gain)
-    return translation.ranker(cls, overrides)
+    return translation.finish()
 
 
 def _translate_bagging(translation: Translation) -> None:
     """Translate bagging: LightGBM samples queries or documents, and only if `bagging_freq` is set."""
-    entry, every = translation.values.get("bagging_fraction"), translation.take("bagging_freq", 0)
+    entry, frequency = translation.values.get("bagging_fraction"), translation.take("bagging_freq", 0)
     by_query = flag("bagging_by_query", translation.take("bagging_by_query", False))
     parameter = h.QUERY_FRACTION if by_query else h.DOCUMENT_FRACTION
     translation.translate("bagging_fraction", parameter)
-    require_whole("bagging_freq", every, 0)
-    if entry is not None and not every:
+    require_whole("bagging_freq", frequency, 0)
+    if entry is not None and not frequency:
         translation.settings.pop(parameter.name)
         if entry[1] != 1:
             reason = "has no effect in LightGBM without bagging_freq; Podium has document_fraction"
             translation.untranslated[entry[0]] = reason
-    elif every > 1:
+    elif frequency > 1:
         translation.untranslated["bagging_freq"] = "Podium draws a new sample for every tree"
 
 
-def from_xgboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Estimator:
-    """Implement `LambdaMART.from_xgboost`."""
+def from_xgboost(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `LambdaMART` for those of XGBoost."""
     translation = Translation("xgboost", params)
     if translation.take("sampling_method", "uniform") != "uniform":
         translation.untranslated["sampling_method"] = "Podium has split_fraction instead"
@@ -307,11 +314,11 @@ def from_xgboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Map
     if gain and not metrics:
         metrics = [("ndcg", 10)]
     _translate_objective(translation, str(translation.take("objective", "rank:ndcg")), metrics, gain)
-    return translation.ranker(cls, overrides)
+    return translation.finish()
 
 
 def _translate_depth(translation: Translation, name: str = "max_depth") -> None:
-    """Translate depth and leaves: these trees grow level by level to full depth, unless limited."""
+    """Translate depth and leaves: the trees of XGBoost and CatBoost grow level by level, to the full depth."""
     by_leaf = str(translation.take("grow_policy", "")).lower() == "lossguide"
     has_depth = name in translation.values
     depth = converted(h.MAX_DEPTH, name, translation.take(name, 0))
@@ -334,11 +341,11 @@ CATBOOST_OBJECTIVES = {
     "QueryRMSE": "query_regression()", "PairLogit": "pairwise()", "RMSE": "regression()",
     "QuerySoftMax": "querysoftmax()",
 }  # fmt: skip
-RANDOM = ("YetiRank", "YetiRankPairwise", "StochasticRank")  # CatBoost's losses of a measure, apart from LambdaMart
+STOCHASTIC = ("YetiRank", "YetiRankPairwise", "StochasticRank")  # with LambdaMart, CatBoost's losses of a measure
 
 
-def from_catboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Mapping[str, Any]) -> Estimator:
-    """Implement `LambdaMART.from_catboost`."""
+def from_catboost(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `LambdaMART` for those of CatBoost."""
     translation = Translation("catboost", params)
     _translate_bootstrap(translation)
     if translation.values.get("grow_policy", ("", ""))[1] == "SymmetricTree":
@@ -346,14 +353,16 @@ def from_catboost(cls: type[Estimator], params: Mapping[str, Any], overrides: Ma
     _translate_depth(translation, "depth")
     translation.translate("cat_features", h.CATEGORICAL, categorical)
     _translate_shared(translation, "border_count")
-    stops, watched = translation.take("eval_metric"), several("custom_metric", translation.take("custom_metric", ()))
-    measures = [_catboost_measure(translation, text) for text in (*([stops] if stops else ()), *watched)]
+    stops_by = translation.take("eval_metric")
+    metrics = [stops_by] if stops_by else []
+    metrics += several("custom_metric", translation.take("custom_metric", ()))
+    measures = [_catboost_measure(translation, text) for text in metrics]
     measures = list(dict.fromkeys(measure for measure in measures if measure))
-    stopping = measures.pop(0) if stops and measures else ""
+    stopping = measures.pop(0) if stops_by and measures else ""
     _translate_loss(translation, str(translation.take("loss_function", "")), stopping)
     if measures:
         translation.settings["metrics"] = measures
-    return translation.ranker(cls, overrides)
+    return translation.finish()
 
 
 def _translate_bootstrap(translation: Translation) -> None:
@@ -375,7 +384,7 @@ def _options(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _catboost_measure(translation: Translation, text: str) -> str:
-    """Return Podium's name of a metric, empty if it has none."""
+    """Return Podium's name for a metric, empty if it has none."""
     name, options = _options(str(text))
     options.pop("hints", None)
     cutoff, inner = options.pop("top", "-1"), []
@@ -398,15 +407,15 @@ def _translate_loss(translation: Translation, text: str, stopping: str) -> None:
     if stopping:
         translation.settings["measure"] = stopping
     if name == "QuerySoftMax" and options:
-        known = {"beta": "beta", "lambda": "l2"}
-        arguments = ",".join(f"{ours}={options.pop(theirs)}" for theirs, ours in known.items() if theirs in options)
+        names = {"beta": "beta", "lambda": "l2"}
+        arguments = ",".join(f"{ours}={options.pop(theirs)}" for theirs, ours in names.items() if theirs in options)
         translation.settings["objective"] = f"querysoftmax({arguments})"
     elif name in CATBOOST_OBJECTIVES:
         translation.settings["objective"] = CATBOOST_OBJECTIVES[name]
-    elif name not in ("", "LambdaMart", *RANDOM):
-        near = did_you_mean(name, ("LambdaMart", *RANDOM, *CATBOOST_OBJECTIVES))
+    elif name not in ("", "LambdaMart", *STOCHASTIC):
+        near = did_you_mean(name, ("LambdaMart", *STOCHASTIC, *CATBOOST_OBJECTIVES))
         raise DataError(f"CatBoost's loss {name!r} has no counterpart in Podium{near}; see docs/coming-from.md")
-    if name in RANDOM:
+    if name in STOCHASTIC:
         translation.untranslated[name] = "Podium trains on λ of the measure instead"
     metric = options.pop("metric", options.pop("mode", "Classic"))
     if metric != "Classic":
@@ -421,7 +430,7 @@ def _translate_loss(translation: Translation, text: str, stopping: str) -> None:
 
 
 def _label_gain(value: Any) -> str:
-    """Return a gain as text, empty for 2^l − 1."""
+    """Return LightGBM's gains as Podium's text of a gain, empty for the default 2^l − 1."""
     if value is None:
         return ""
     try:
@@ -435,7 +444,7 @@ def _label_gain(value: Any) -> str:
 
 def _translate_objective(translation: Translation, name: str, metrics: list[tuple[str, int | None]], gain: str) -> None:
     """Translate the objective and the measures to watch; the first measure stops training."""
-    trained = {"lambdarank": "ndcg", "rank:ndcg": "ndcg", "rank:map": "ap"}.get(name, "")
+    trained = {"lambdarank": "ndcg", "rank:ndcg": "ndcg", "rank:map": "ap"}.get(name, "")  # the measure of λ
     measures = [_measure(translation, *entry, gain) for entry in metrics]
     measures = list(dict.fromkeys(measure for measure in measures if measure))
     if trained == "ap" and not metrics:
@@ -472,7 +481,7 @@ def _translate_objective(translation: Translation, name: str, metrics: list[tupl
 
 
 def _measure(translation: Translation, name: str, cutoff: int | None, gain: str) -> str:
-    """Return Podium's name of a metric, empty if it has none."""
+    """Return Podium's name for a metric, empty if it has none."""
     measure = MEASURES.get(name)
     if measure is None:
         translation.untranslated[f"metric {name}"] = f"Podium has no such measure{did_you_mean(name, MEASURES)}"

@@ -35,17 +35,17 @@ class TreeRanker(TreeParameters, BaseRanker):
 
     def _settings(self, train: RankingData, **others: Any) -> Boosting:
         """Return the settings of training, from the parameters and `others`."""
-        filled = self._filled(train.n_documents)
+        ranker = self._with_defaults(train.n_documents)
         settings = {
             "objective": self._objective(train),
-            "step": from_parameters(Newton, filled),
+            "step": from_parameters(Newton, ranker),
             "growth": from_parameters(
-                GrowthParameters, filled, monotone=self._monotone(train), interaction_constraints=self._groups(train)
+                GrowthParameters, ranker, monotone=self._monotone(train), interaction_constraints=self._groups(train)
             ),
-            "sampling": from_parameters(Sampling, filled),
+            "sampling": from_parameters(Sampling, ranker),
             "categorical": categorical_features(train, self.categorical),
         }
-        return from_parameters(Boosting, filled, **settings | self._watching(train) | others)
+        return from_parameters(Boosting, ranker, **settings | self._evaluation_settings(train) | others)
 
     def _monotone(self, train: RankingData) -> tuple[int, ...] | None:
         """Return the direction of each feature."""
@@ -53,7 +53,7 @@ class TreeRanker(TreeParameters, BaseRanker):
             return None if self.monotone is None else tuple(self.monotone)
         directions = [0] * train.n_features
         for feature, direction in self.monotone.items():
-            directions[_number(train, feature, "monotone")] = direction
+            directions[_feature_number(train, feature, "monotone")] = direction
         return tuple(directions)
 
     def _groups(self, train: RankingData) -> tuple[tuple[int, ...], ...] | None:
@@ -62,9 +62,9 @@ class TreeRanker(TreeParameters, BaseRanker):
         if groups is None:
             return None
         lists = [groups, *groups] if isinstance(groups, Sequence) else [groups]
-        if any(isinstance(one, str) or not isinstance(one, Sequence) for one in lists) or not any(groups):
+        if any(isinstance(value, str) or not isinstance(value, Sequence) for value in lists) or not any(groups):
             raise DataError(f'{name} must be a list of groups, such as [["bm25", "age"], [2, 3]], but is {groups!r}')
-        return tuple(tuple(_number(train, feature, name) for feature in group) for group in groups)
+        return tuple(tuple(_feature_number(train, feature, name) for feature in group) for group in groups)
 
     def _train(self, train: RankingData, sets: dict[str, RankingData], **options: Any) -> None:
         settings = self._settings(train)
@@ -82,11 +82,10 @@ class TreeRanker(TreeParameters, BaseRanker):
         return settings.fit(train, sets, **options)
 
     def _set_model(self, result: TrainingResult, train: RankingData, model: Model | None = None) -> None:
-        """Set the fitted attributes; `model` is the model with these trees, by default their ensemble."""
-        of_trees, kept = result.ensemble.info, ("measures", "best_iteration", "submodel_means")
-        info = {name: of_trees[name] for name in kept if name in of_trees}
-        model = result.ensemble if model is None else model
-        self._set_fitted(train, model, result.history, result.best_iteration, **info)
+        """Set the fitted attributes; `model` is the model made of the trees, by default their ensemble."""
+        trees, copied = result.ensemble, ("measures", "best_iteration", "submodel_means")
+        info = {name: trees.info[name] for name in copied if name in trees.info}
+        self._set_fitted(train, trees if model is None else model, result.history, result.best_iteration, **info)
 
     def refit(
         self,
@@ -98,11 +97,11 @@ class TreeRanker(TreeParameters, BaseRanker):
         query_weight: Any = None,
         decay_rate: float = 0.9,
     ) -> Self:
-        """Return a copy whose trees have the same splits and new leaf values, from other documents.
+        """Return a copy whose trees have the same splits, and leaf values refitted to other documents.
 
-        A leaf gets decay_rate × old + (1 − decay_rate) × new, as in LightGBM's `Booster.refit`. The new value is that
-        of training: the step of the leaf's documents, at the scores of the refitted trees before it, times the learning
-        rate. The value of a leaf without documents decays. `history_` of the copy is empty.
+        A leaf gets decay_rate × old + (1 − decay_rate) × new, as in LightGBM's `Booster.refit`. The new value is
+        computed as in training: the step of the leaf's documents, at the scores of the refitted trees before it, times
+        the learning rate. For a leaf without documents it is 0. `history_` of the copy is empty.
 
         Args:
             X, y, qid, sample_weight, query_weight: the documents, as in `fit`.
@@ -119,16 +118,16 @@ class TreeRanker(TreeParameters, BaseRanker):
         check_is_fitted(self)
         check_parameters(self)
         data = self.model_.schema.matched(self._data(X, y, qid, sample_weight, query_weight))
-        # What `fit` chose from its data applies to other data as well.
-        chosen = [name for name in ("learning_rate", "submodel_scale") if hasattr(self, f"{name}_")]
-        settings = self._settings(data, **{name: getattr(self, f"{name}_") for name in chosen})
+        # Values that `fit` chose by its data stay the same.
+        chosen_names = [name for name in ("learning_rate", "submodel_scale") if hasattr(self, f"{name}_")]
+        settings = self._settings(data, **{name: getattr(self, f"{name}_") for name in chosen_names})
         refitted = copy(self)
         refitted._set_model(settings.refit(self.trees_, data, decay_rate), data)
         return refitted
 
     @property
     def trees_(self) -> Ensemble:
-        """The trees without a submodel; those of several outputs alternate."""
+        """The trees without a submodel; trees of several outputs alternate."""
         check_is_fitted(self)
         model: Any = self.model_.parts[-1] if isinstance(self.model_, Combined) else self.model_
         return model if isinstance(model, Ensemble) else model.trees
@@ -162,13 +161,13 @@ class TreeRanker(TreeParameters, BaseRanker):
         return self.trees_.leaves(X, self.n_threads)
 
 
-def categorical_features(train: RankingData, named: Sequence[int | str]) -> tuple[int, ...]:
-    """Return the numbers of the categorical features: those of the data, and those that a parameter names."""
-    numbers = {_number(train, feature, "categorical") for feature in as_list_of_features(named)}
+def categorical_features(train: RankingData, parameter: Sequence[int | str]) -> tuple[int, ...]:
+    """Return the numbers of the categorical features: those of the data, and those that the parameter names."""
+    numbers = {_feature_number(train, feature, "categorical") for feature in as_list_of_features(parameter)}
     return tuple(sorted(numbers | set(train.encoding.categories)))
 
 
-def _number(train: RankingData, feature: int | str, argument: str) -> int:
+def _feature_number(train: RankingData, feature: int | str, argument: str) -> int:
     """Return the number of a feature that is given by name or number."""
     if isinstance(feature, str):
         if train.feature_names is None or feature not in train.feature_names:

@@ -83,7 +83,7 @@ class RankBoost(Published, RankBoostParameters, WeightedTrees):
             sampling=Sampling(split_fraction=1.0),
             learning_rate=1.0,
             categorical=categorical_features(train, self.categorical),
-            **self._watching(train),
+            **self._evaluation_settings(train),
         )
         result = settings.fit(train, sets, **options)
         self._set_fitted(train, result.ensemble, result.history, result.best_iteration)

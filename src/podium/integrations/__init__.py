@@ -1,4 +1,4 @@
-"""Podium with other tools: metrics to TensorBoard, Weights & Biases and MLflow, models in MLflow, trees for SHAP.
+"""Podium with other tools: metrics for TensorBoard, Weights & Biases and MLflow, models for MLflow, trees for SHAP.
 
 These libraries are loaded only when they are used. `podium.integrations.mlflow` is the flavour for MLflow.
 """

@@ -10,7 +10,7 @@ from podium.errors import DataError
 
 
 def metric_name(name: str) -> str:
-    """Return the name of a measure as trackers accept it: MLflow and TensorBoard refuse `@`, brackets and `=`.
+    """Return a name that trackers accept for a measure: MLflow and TensorBoard refuse `@`, brackets and `=`.
 
     Example:
         >>> metric_name("valid/ndcg@10"), metric_name("ndcg(gain=linear)@5")
@@ -25,8 +25,8 @@ class LogMetrics:
 
     Args:
         to: a `SummaryWriter` of TensorBoard (torch or tensorboardX), a run of Weights & Biases (`wandb.init(…)`), or
-            the module `mlflow`, which logs to its active run. Anything with their method works: `add_scalar`,
-            `log_metrics` or `log`.
+            the module `mlflow`, which logs to its active run. Other objects work if they have the same method:
+            `add_scalar`, `log_metrics` or `log`.
 
     Example:
         >>> import podium

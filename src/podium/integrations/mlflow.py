@@ -42,16 +42,16 @@ def save_model(model: Any, path: str | os.PathLike[str], *, mlflow_model: Any = 
     """Save a model, or a fitted estimator, as a folder that MLflow loads.
 
     Args:
-        model: what to save.
+        model: the model or estimator.
         path: the folder, which must not exist.
-        mlflow_model: MLflow's description of a model, to add this flavour to.
+        mlflow_model: the MLflow model to add this flavour to; a new one by default.
         **options: options of `mlflow.pyfunc.save_model`, such as `signature`, `input_example` and `pip_requirements`,
             which is this version of Podium by default.
 
     """
     mlflow = _mlflow()
-    described = mlflow.models.Model() if mlflow_model is None else mlflow_model
-    described.add_flavor(FLAVOR_NAME, podium_version=podium.__version__, data=f"data/{FILE}")
+    mlflow_model = mlflow.models.Model() if mlflow_model is None else mlflow_model
+    mlflow_model.add_flavor(FLAVOR_NAME, podium_version=podium.__version__, data=f"data/{FILE}")
     example = options.get("input_example")
     if example is not None and "signature" not in options:
         options["signature"] = mlflow.models.infer_signature(example, model.predict(example))
@@ -61,7 +61,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, mlflow_model: Any = 
         file = Path(folder) / FILE
         model.save(file)
         mlflow.pyfunc.save_model(
-            os.fspath(path), loader_module=__name__, data_path=str(file), mlflow_model=described, **options
+            os.fspath(path), loader_module=__name__, data_path=str(file), mlflow_model=mlflow_model, **options
         )
 
 
@@ -121,7 +121,7 @@ def log_fit(
     mlflow.log_params(ranker.model_.info["parameters"])
     mlflow.set_tags({"estimator": type(ranker).__name__, "digest": ranker.digest()})
     if log_models:
-        log_model(ranker)  # before the history: MLflow would log the measures of its first round once more
+        log_model(ranker)  # before the history, because MLflow would log the measures of its first round again
     logged = [
         (metric_name(name), value, step)
         for name, values in ranker.history_.items()
@@ -154,31 +154,31 @@ class FitLogger:
     log_report: bool
 
     def __call__(self, ranker: BaseRanker, train: RankingData, sets: dict[str, RankingData]) -> None:
-        """Log a fit; if that fails, only warn, because the model is already trained."""
+        """Log a fit; if that fails, only warn, because the model has been trained."""
         mlflow = _mlflow()
-        is_own = mlflow.active_run() is None
+        starts_run = mlflow.active_run() is None
         try:
-            if is_own:
+            if starts_run:
                 mlflow.start_run()
             valid = next(iter(sets.values()), None)
             log_fit(ranker, train, valid, log_models=self.log_models, log_report=self.log_report and valid is not None)
         except Exception as error:
             warn(f"the fit was not logged to MLflow: {type(error).__name__}: {error}")
         finally:
-            if is_own:
+            if starts_run:
                 mlflow.end_run()
 
 
 def autolog(*, log_models: bool = True, log_report: bool = False, disable: bool = False) -> None:
-    """Log every fit of a Podium estimator from now on, to the active run or to a new one.
+    """Log all further fits of Podium estimators, to the active run or to a new one.
 
     Args:
         log_models: whether to save the models.
-        log_report: whether to write a report on the validation data, if there is any; it takes some seconds.
-        disable: stop logging.
+        log_report: whether to write a report on the validation data, if there is any, which takes a few seconds.
+        disable: whether to stop logging instead.
 
     """
     _mlflow()
-    AFTER_FIT[:] = [hear for hear in AFTER_FIT if not isinstance(hear, FitLogger)]
+    AFTER_FIT[:] = [callback for callback in AFTER_FIT if not isinstance(callback, FitLogger)]
     if not disable:
         AFTER_FIT.append(FitLogger(log_models, log_report))

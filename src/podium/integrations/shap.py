@@ -13,13 +13,13 @@ from podium.trees import Tree
 
 
 def shap_trees(model: Any) -> dict[str, Any]:
-    """Return the trees of a model as the dictionary of arrays that `shap.TreeExplainer` takes for a model.
+    """Return the trees of a model as the dictionary of arrays that `shap.TreeExplainer` accepts as a model.
 
-    SHAP's values are the same as those of `model.explain`, which is faster and also supports categories, sparse data
-    and linear models. Pass float32 features in the model's order to SHAP.
+    SHAP's values are those of `model.explain`, which is faster and also supports categories, sparse data and linear
+    models. Pass float32 features to SHAP, in the order of the model.
 
     Args:
-        model: trees, a combination of them, or an estimator that holds one.
+        model: an ensemble of trees, a combination of ensembles, or an estimator with such a model.
 
     Example:
         >>> import podium
@@ -45,13 +45,13 @@ def shap_trees(model: Any) -> dict[str, Any]:
 
 def _arrays(tree: Tree) -> dict[str, Any]:
     """Return a tree whose leaves are numbered after its splits, as SHAP requires."""
-    n, none = len(tree.feature), np.full(tree.n_leaves, -1)
-    left, right = (np.where(side < 0, n + ~side, side) for side in (tree.left, tree.right))
+    n_splits, none = len(tree.feature), np.full(tree.n_leaves, -1)
+    left, right = (np.where(side < 0, n_splits + ~side, side) for side in (tree.left, tree.right))
     return {
         "children_left": np.append(left, none), "children_right": np.append(right, none),
         "children_default": np.append(np.where(tree.missing_left, left, right), none),
         "features": np.append(tree.feature, none), "thresholds": np.append(tree.threshold.astype(np.float64), none),
-        # SHAP reads the values of leaves alone, and asks for a column of each output.
-        "values": np.append(np.zeros(n), tree.leaf_value)[:, None],
+        # SHAP ignores the values of splits, and expects a column for each output.
+        "values": np.append(np.zeros(n_splits), tree.leaf_value)[:, None],
         "node_sample_weight": np.append(tree.count, tree.leaf_count).astype(np.float64),
     }  # fmt: skip

@@ -18,7 +18,7 @@ from podium.measures import Measure, Ranking, parse
 
 
 def slow_value(measure: Measure, labels: Floats) -> float:
-    """Return the value of one ranked list by definition, including lists without relevant documents."""
+    """Return the value of a ranked list by definition, also if the list has no relevant documents."""
     labels = measure.prepared(labels)
     if measure.is_empty(labels):
         return {"zero": 0.0, "one": 1.0, "skip": np.nan}[measure.empty]
@@ -85,9 +85,9 @@ def _check_values(measure: Measure, labels: NDArray[Any], qid: NDArray[Any], sco
     assert np.array_equal(mapped, values, equal_nan=True), f"{measure} depends on more than the order of scores"
     if measure.ties == "expected":
         rows = RankingData(np.empty((len(qid), 0)), qid=qid[shuffle], labels={measure.labels: labels[shuffle]})
-        again = measure.values(Ranking(rows, scores[shuffle]))
+        shuffled = measure.values(Ranking(rows, scores[shuffle]))
         number_of = {query: k for k, query in enumerate(rows.query_ids.tolist())}
-        in_order = again[[number_of[query] for query in data.query_ids.tolist()]]
+        in_order = shuffled[[number_of[query] for query in data.query_ids.tolist()]]
         assert np.allclose(in_order, values, rtol=1e-12, equal_nan=True), f"{measure} depends on the order of rows"
 
 
@@ -95,8 +95,8 @@ def _check_swaps(measure: Measure, labels: NDArray[Any]) -> None:
     expected = brute_force_swaps(measure, labels.astype(np.float64))
     swaps = measure.swaps(labels)
     assert np.allclose(swaps, expected, rtol=1e-10, atol=1e-12), f"{measure}: swaps of {labels} are wrong"
-    pieces = [measure.swaps(labels, k, k + 1) for k in range(len(labels))]
-    assert np.array_equal(np.concatenate(pieces), swaps), f"{measure}: swaps depend on the blocks"
+    rows = [measure.swaps(labels, k, k + 1) for k in range(len(labels))]
+    assert np.array_equal(np.concatenate(rows), swaps), f"{measure}: swaps depend on the blocks"
 
 
 def _check_dependence(measure: Measure, highest: int) -> None:

@@ -1,4 +1,4 @@
-"""Slow, obvious reference for scores: walk each tree from its root in Python."""
+"""A slow, obvious reference for scores, which walks each tree from its root in Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def score_slowly(model: Any, features: Float32s) -> Floats:
 
 
 def find_leaf_slowly(tree: Tree, x: Float32s) -> int:
-    """Return the leaf of a row. It goes left if its value is at most the threshold, or is among the categories.
+    """Return the leaf of a row, which goes left if its value is at most the threshold, or among the categories.
 
     Example:
         >>> import numpy as np, podium

@@ -1,4 +1,4 @@
-"""Search for parameters: Optuna proposes settings, and Podium trains them in parallel."""
+"""Search for parameters: Optuna proposes settings, and Podium trains with them in parallel."""
 
 from podium.tuning.space import Between
 from podium.tuning.trials import Trial

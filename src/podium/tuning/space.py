@@ -47,11 +47,11 @@ class Between:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
-Space = Mapping[str, Between | tuple[float, float] | Sequence[Value]]
-Checked = dict[str, Between | list[Value]]
+Space = Mapping[str, Between | tuple[float, float] | Sequence[Value]]  # as callers pass it
+CheckedSpace = dict[str, Between | list[Value]]
 
-# The default search space; an estimator uses the entries of those parameters that it has.
-TREES: Checked = {
+# The default search spaces; an estimator uses the entries of the parameters that it has.
+TREES: CheckedSpace = {
     "n_leaves": Between(4, 64, log=True),
     "learning_rate": Between(0.02, 0.2, log=True),
     "min_documents_in_leaf": Between(2, 100, log=True),
@@ -59,52 +59,53 @@ TREES: Checked = {
     "document_fraction": Between(0.5, 1.0),
     "feature_fraction": Between(0.3, 1.0),
 }
-NETS: Checked = {
+NETS: CheckedSpace = {
     "learning_rate": Between(1e-4, 1e-1, log=True),
     "hidden": [10, 20, 40],
     "l2": Between(1e-6, 1e-1, log=True),
 }
-OBJECTIVES: list[Value] = [None, "lambdaloss(ndcg)", "queryregression", "xendcg"]  # None: λ of the measure
+OBJECTIVES: list[Value] = [None, "lambdaloss(ndcg)", "queryregression", "xendcg"]  # None trains on λ of the measure
 
 
-def default_space(estimator: Any) -> Checked:
+def default_space(estimator: Any) -> CheckedSpace:
     """Return the default search space of an estimator."""
-    known = parameters(type(estimator))
-    space = {name: over for name, over in (TREES if "n_leaves" in known else NETS).items() if name in known}
+    declared = parameters(type(estimator))
+    is_tree_ranker = "n_leaves" in declared
+    space = {name: values for name, values in (TREES if is_tree_ranker else NETS).items() if name in declared}
     if "feature_fraction" in space and estimator.feature_fraction is None:
-        del space["feature_fraction"]  # the estimator chooses it from the data
-    if "n_leaves" in known and "objective" in known and estimator.objective is None:
+        del space["feature_fraction"]  # the estimator chooses it by the data
+    if is_tree_ranker and "objective" in declared and estimator.objective is None:
         space["objective"] = list(OBJECTIVES)
     if not space:
         raise DataError(f"{type(estimator).__name__} has no default search space: pass space={{…}}")
     return space
 
 
-def checked_space(space: Space | None, estimator: Any) -> Checked:
-    """Return the search space, with names and ranges validated."""
+def checked_space(space: Space | None, estimator: Any) -> CheckedSpace:
+    """Return the search space, by default that of the estimator; raise for invalid names, ranges or choices."""
     if space is None:
         return default_space(estimator)
-    known, checked = parameters(type(estimator)), Checked()
+    declared, checked = parameters(type(estimator)), CheckedSpace()
     if not space:
         raise DataError("space is empty: pass a range or choices for at least one parameter")
-    for name, over in space.items():
-        if name not in known:
-            raise unknown_parameter(type(estimator).__name__, name, known)
-        checked[name] = values = _checked_values(name, over)
-        for value in (values.low, values.high) if isinstance(values, Between) else values:
-            known[name].check(value, f"space: {name}")
+    for name, values in space.items():
+        if name not in declared:
+            raise unknown_parameter(type(estimator).__name__, name, declared)
+        checked[name] = choices = _range_or_choices(name, values)
+        for value in (choices.low, choices.high) if isinstance(choices, Between) else choices:
+            declared[name].check(value, f"space: {name}")
     return checked
 
 
-def _checked_values(name: str, over: Any) -> Between | list[Value]:
-    if isinstance(over, Between):
-        return over
-    if isinstance(over, tuple) and len(over) == 2 and all(type(end) in (int, float) for end in over):
-        return Between(*over)
-    if isinstance(over, Sequence) and not isinstance(over, str) and over:
-        if all(isinstance(value, int | float | str | bool) or value is None for value in over):
-            return list(over)
-        raise DataError(f"space: choices of {name} must be numbers, text, booleans or None, but got {over!r}")
+def _range_or_choices(name: str, values: Any) -> Between | list[Value]:
+    if isinstance(values, Between):
+        return values
+    if isinstance(values, tuple) and len(values) == 2 and all(type(end) in (int, float) for end in values):
+        return Between(*values)
+    if isinstance(values, Sequence) and not isinstance(values, str) and values:
+        if all(isinstance(value, int | float | str | bool) or value is None for value in values):
+            return list(values)
+        raise DataError(f"space: choices of {name} must be numbers, text, booleans or None, but got {values!r}")
     raise DataError(
-        f"space: {name} must be Between(low, high), a pair (low, high) or a list of choices, but got {over!r}"
+        f"space: {name} must be Between(low, high), a pair (low, high) or a list of choices, but got {values!r}"
     )

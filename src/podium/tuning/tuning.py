@@ -1,4 +1,4 @@
-"""`podium.tune`, a search for an estimator's parameters with many fits in parallel."""
+"""`podium.tune`, which searches for an estimator's parameters with many fits in parallel."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from podium.errors import DataError
 from podium.estimators.many import Fit, SharedData, require_ranker
 from podium.evaluation.tables import ShownAsTable, Table
 from podium.measures import BoundMeasures, Graded, Measure, selection_for
-from podium.tuning.space import Checked, Space, checked_space
+from podium.tuning.space import CheckedSpace, Space, checked_space
 from podium.tuning.trials import Proposal, Study, Trial
 
 DEFAULT_FOLDS = 5
-DEFAULT_PATIENCE = 50  # of trials if the estimator has none, to avoid wasting most rounds
-FIRST_LOOK = 25  # rounds after which a trial may be pruned, then after twice as many, and so on
-ROUNDS = ("n_trees", "epochs", "n_iterations")  # estimators' names for the number of rounds
-SHOWN_TRIALS = 10
+DEFAULT_PATIENCE = 50  # in trials if the estimator has none, because most rounds would be wasted
+FIRST_CHECK = 25  # rounds after which a trial may be pruned; the next checks are after 50, 100, … rounds
+ROUNDS = ("n_trees", "epochs", "n_iterations")  # the parameters that set the number of rounds
+SHOWN_TRIALS = 10  # in the text of a result
 Fold = tuple[SharedData, int]  # training and validation data, and the number of validation queries
 
 
@@ -45,7 +45,7 @@ class Tuning(ShownAsTable):
     Attributes:
         trials: all trials.
         best: the trial that the measure selects among those that were not pruned.
-        estimator: an unfitted estimator with the best settings, including the best number of rounds, so that it needs
+        estimator: an unfitted estimator with the best settings. They include the best number of rounds, so `fit` needs
             no validation data. `Ranker` and `Committee` choose theirs by cross-validation in `fit`.
         selection: the measure or graded measure that selected the best trial.
         study: the study that proposed the trials.
@@ -70,7 +70,7 @@ class Tuning(ShownAsTable):
     def importance(self) -> dict[str, float]:
         """The share of the first measure's variance that each parameter explains (fANOVA, Hutter et al. 2014).
 
-        Empty if too few trials are complete.
+        It is empty if too few trials are complete.
         """
         return self.study.importance()
 
@@ -97,9 +97,9 @@ class Tuning(ShownAsTable):
 
     def __str__(self) -> str:
         pruned = sum(trial.state == "pruned" for trial in self.trials)
-        mattered = ", ".join(f"{name} {share:.0%}" for name, share in self.importance.items())
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.importance.items())
         lines = [f"{len(self.trials)} trials, {pruned} of them pruned; the best is trial {self.best.number}", ""]
-        lines += [str(self._shown_table()), *(["", f"importance of parameters: {mattered}"] if mattered else [])]
+        lines += [str(self._shown_table()), *(["", f"importance of parameters: {shares}"] if shares else [])]
         return "\n".join(lines)
 
 
@@ -120,30 +120,30 @@ def tune(
 ) -> Tuning:
     """Search for the parameters of an estimator that maximize the mean of a measure.
 
-    Optuna proposes eight settings at a time, based on earlier trials (a tree-structured Parzen estimator). Each is
-    trained on one thread, and all share bins. The first trial has the estimator's own settings if the space contains
+    Optuna proposes eight settings at a time, based on earlier trials (a tree-structured Parzen estimator). Each trial
+    is trained on one thread, and all share bins. The first trial has the settings of `estimator` if the space contains
     them, so the result is never worse than these on the validation data. Trials that are worse than most others are
     pruned. The result is the same for any number of threads and any order of rows, unless `timeout` ends the search.
 
     Args:
         estimator: a Podium estimator, whose other parameters stay fixed.
         data: the training data.
-        valid: validation data to evaluate and stop trials with; without it, the queries of `data` are cut into folds.
+        valid: validation data, which evaluates and stops trials; without it, `data` is split into folds of queries.
         folds: the number of folds without validation data, 5 by default.
-        measure: the measure to maximize: a name such as `"ndcg@10"`, or a graded measure, whose first measure guides
-            the search and all of whose measures select the best trial. By default that of the estimator.
+        measure: the measure to maximize, by default the estimator's: a name such as `"ndcg@10"`, or a graded measure.
+            The first measure of a graded one guides the search, and all of its measures select the best trial.
         space: `Between(low, high, log=…)`, a pair `(low, high)` or a list of choices for each parameter, for example
             `{"n_leaves": (4, 64), "objective": ["lambda(ndcg)", "queryregression"]}`. By default the parameters that
             matter most, and for LambdaMART some objectives.
         n_trials: the number of settings to try, including those of an earlier run with the same `path`.
         timeout: the seconds after which no further batch begins.
-        path: a file of trials (JSON lines), to resume a search that was interrupted.
+        path: a file of trials (JSON lines), with which you can resume a search that was interrupted.
         seed: the seed of proposals and folds.
-        n_threads: the number of threads for all trials together; all cores by default.
+        n_threads: the number of threads for all trials in total; all cores by default.
         verbose: None for a progress bar on terminals, 0 for silence, n for a line after every n trials.
 
     Returns:
-        All trials, the best, and an estimator with its settings.
+        All trials, the best one, and an estimator with its settings.
 
     Example:
         >>> import podium
@@ -161,18 +161,20 @@ def tune(
         require_number("timeout", timeout, above=0)
     if valid is not None and folds is not None:
         raise DataError("pass either valid or folds, not both")
-    train, chosen = as_data(data), checked_space(space, estimator)
+    train, searched = as_data(data), checked_space(space, estimator)
     selection = selection_for(estimator.measure if measure is None else measure, train)
     parts = _folds(train, valid, folds, seed)
-    tried = _prepared(estimator, selection)
-    filled = tried._filled(train.n_documents)
-    given = {name: getattr(filled, name) for name in chosen}
-    first = given if all(given[name] in over for name, over in chosen.items()) else None  # None: not in the space
+    trial_estimator = _for_trials(estimator, selection)
+    with_defaults = trial_estimator._with_defaults(train.n_documents)
+    first = {name: getattr(with_defaults, name) for name in searched}
     study = Study(
-        chosen, first, _fingerprint(tried, selection, chosen, train, valid, folds, seed),
-        None if path is None else Path(path), seed,
-    )  # fmt: skip
-    _search(study, _Trials(tried, parts, selection), n_trials, timeout, thread_count(n_threads), verbose)
+        searched,
+        first if all(first[name] in values for name, values in searched.items()) else None,
+        _fingerprint(trial_estimator, selection, searched, train, valid, folds, seed),
+        None if path is None else Path(path),
+        seed,
+    )
+    _search(study, _Trials(trial_estimator, parts, selection), n_trials, timeout, thread_count(n_threads), verbose)
     complete = [trial for trial in study.trials if trial.state == "complete"]
     names = [str(m) for m in selection.measures]
     best = complete[selection.pick(np.array([[trial.means[name] for name in names] for trial in complete]))]
@@ -182,10 +184,10 @@ def tune(
 def _search(
     study: Study, trials: _Trials, n_trials: int, timeout: float | None, n_threads: int, verbose: int | None
 ) -> None:
-    """Run batch after batch, and report each batch at once, so that its order does not matter for pruning."""
+    """Run batch after batch; outcomes are recorded by batch, so that pruning does not depend on their order."""
     started = time.monotonic()
     with (
-        trials.data_kept(),
+        trials.keeping_data(),
         each_warning_once(),
         progress("tuning", n_trials, verbose=verbose, unit="trials") as advance,
     ):
@@ -194,8 +196,8 @@ def _search(
             batch = study.batch(n_trials)
             jobs = (trials.job(proposal, n_threads) for proposal in batch)
             outcomes: dict[int, Trial] = {}
-            with closing(run_jobs(jobs, len(batch), n_threads)) as ended:
-                for number, outcome in ended:
+            with closing(run_jobs(jobs, len(batch), n_threads)) as results:
+                for number, outcome in results:
                     outcomes[number] = outcome
                     advance(1)
             for number, proposal in enumerate(batch):
@@ -203,10 +205,10 @@ def _search(
 
 
 def _folds(train: RankingData, valid: Any, folds: int | None, seed: int) -> list[Fold]:
-    """Return what each trial is trained and evaluated on: the given validation data, or each of several folds."""
+    """Return the data that each trial is trained and evaluated on: folds, or a single one with `valid`."""
     if valid is not None:
-        judging = as_data(valid)
-        return [(SharedData(lambda: (train, {"valid": judging})), judging.n_queries)]
+        validation = as_data(valid)
+        return [(SharedData(lambda: (train, {"valid": validation})), validation.n_queries)]
     n_folds = DEFAULT_FOLDS if folds is None else folds
     require_whole("folds", n_folds, 2)
     if train.n_queries < n_folds:
@@ -228,8 +230,8 @@ class _Trials:
         self.is_watched = "observers" in estimator._fit_options and len(folds) == 1
 
     @contextmanager
-    def data_kept(self) -> Iterator[None]:
-        """Keep data and bins between trials."""
+    def keeping_data(self) -> Iterator[None]:
+        """Keep data and bins in memory between trials, until the block ends."""
         for data, _ in self.folds:
             data.n_fits += 1
         try:
@@ -249,23 +251,23 @@ class _Trials:
         ranker = type(self.estimator)(**self.estimator.get_params(deep=False) | proposal.values)
         name, first = f"trial {number}", str(self.measures[0])
         sums, n_queries, rounds = dict.fromkeys(map(str, self.measures), 0.0), 0, []
-        observers = (_Look(proposal, f"valid/{first}"),) if self.is_watched else ()
-        for n_tried, (data, n_judged) in enumerate(self.folds, 1):
+        observers = (_Pruning(proposal, f"valid/{first}"),) if self.is_watched else ()
+        for step, (data, n_fold_queries) in enumerate(self.folds, 1):
             try:
                 fitted = Fit(name, ranker, data, observers).run(n_threads)
             except _PrunedError as pruned:
                 return Trial(number, proposal.values, "pruned", {first: pruned.value}, None, _since(started))
             train, sets, _ = data.open(n_threads)
-            for shown, mean in self._means(fitted, train, sets["valid"]).items():
-                sums[shown] += n_judged * mean
-            n_queries += n_judged
+            for measure, mean in self._means(fitted, train, sets["valid"]).items():
+                sums[measure] += n_fold_queries * mean
+            n_queries += n_fold_queries
             rounds.append(getattr(fitted, "best_iteration_", None))
-            waiting = self.folds[n_tried:]
-            if waiting and proposal.is_worse_than_most(n_tried, sums[first] / n_queries):
-                for others, _ in waiting:
-                    others.close()
+            remaining = self.folds[step:]
+            if remaining and proposal.is_worse_than_most(step, sums[first] / n_queries):
+                for unused, _ in remaining:
+                    unused.close()
                 return Trial(number, proposal.values, "pruned", {first: sums[first] / n_queries}, None, _since(started))
-        means = {shown: total / n_queries for shown, total in sums.items()}
+        means = {measure: total / n_queries for measure, total in sums.items()}
         return Trial(number, proposal.values, "complete", means, _mean_rounds(rounds), _since(started))
 
     def _means(self, fitted: Any, train: RankingData, valid: RankingData) -> dict[str, float]:
@@ -279,20 +281,20 @@ def _since(started: float) -> float:
 
 def _mean_rounds(best_iterations: list[int | None]) -> int | None:
     """Return the mean of the best numbers of rounds over the folds."""
-    known = [iteration + 1 for iteration in best_iterations if iteration is not None]
-    return max(1, round(sum(known) / len(known))) if known else None
+    rounds = [iteration + 1 for iteration in best_iterations if iteration is not None]
+    return max(1, round(sum(rounds) / len(rounds))) if rounds else None
 
 
 class _PrunedError(Exception):
-    """Most other trials were better so far."""
+    """Ends a trial because most other trials were better so far."""
 
     def __init__(self, value: float) -> None:
         super().__init__("pruned")
         self.value = value
 
 
-class _Look:
-    """An observer that prunes a run after 25, 50, 100, … rounds if most other trials are better."""
+class _Pruning:
+    """An observer that ends a run after 25, 50, 100, … rounds if most other trials are better."""
 
     needs_arrays = False
 
@@ -304,42 +306,44 @@ class _Look:
         if value is None:
             return
         self.best = max(self.best, float(value))
-        n, looks = divmod(round_.iteration + 1, FIRST_LOOK)
-        if looks == 0 and n & (n - 1) == 0 and self.proposal.is_worse_than_most(round_.iteration + 1, self.best):
+        n_rounds = round_.iteration + 1
+        n, remainder = divmod(n_rounds, FIRST_CHECK)
+        is_power_of_two = n & (n - 1) == 0
+        if remainder == 0 and is_power_of_two and self.proposal.is_worse_than_most(n_rounds, self.best):
             raise _PrunedError(self.best)
 
 
-def _prepared(estimator: Any, selection: Measure | Graded) -> Any:
-    """Return the estimator for trials: with the measure, without output, and with early stopping."""
-    known, changed = parameters(type(estimator)), {"measure": selection, "verbose": 0}
-    if "patience" in known and estimator.patience is None:
+def _for_trials(estimator: Any, selection: Measure | Graded) -> Any:
+    """Return the estimator that trials train: with the measure, without output, and with early stopping."""
+    declared, changed = parameters(type(estimator)), {"measure": selection, "verbose": 0}
+    if "patience" in declared and estimator.patience is None:
         changed["patience"] = DEFAULT_PATIENCE
-    values = {name: value for name, value in changed.items() if name in known}
+    values = {name: value for name, value in changed.items() if name in declared}
     return type(estimator)(**estimator.get_params(deep=False) | values)
 
 
 def _tuned(estimator: Any, best: Trial, measure: Measure | Graded | str | None) -> Any:
     """Return the estimator with the best settings, including the number of rounds unless it chooses that itself."""
-    known, values = parameters(type(estimator)), dict(best.parameters)
-    if best.rounds is not None and "n_folds" not in known:
+    declared, values = parameters(type(estimator)), dict(best.parameters)
+    if best.rounds is not None and "n_folds" not in declared:
         fixed = {**dict.fromkeys(ROUNDS, best.rounds), "patience": None}
-        values |= {name: value for name, value in fixed.items() if name in known}
-    if measure is not None and "measure" in known:
+        values |= {name: value for name, value in fixed.items() if name in declared}
+    if measure is not None and "measure" in declared:
         values["measure"] = measure  # type: ignore[assignment]
     return type(estimator)(**estimator.get_params(deep=False) | values)
 
 
 def _fingerprint(
-    estimator: Any, selection: Measure | Graded, space: Checked, train: RankingData, valid: Any, folds: int | None,
+    estimator: Any, selection: Measure | Graded, space: CheckedSpace, train: RankingData, valid: Any, folds: int | None,
     seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Return everything that a search depends on; the order of rows does not matter."""
     ignored = {"n_threads", "verbose", *space}
-    values = {
+    hashes = {
         name: content_hash(value) for name, value in estimator.get_params(deep=False).items() if name not in ignored
     }
     return {
-        "estimator": type(estimator).__name__, "parameters": values, "measure": str(selection), "seed": seed,
-        "space": {name: str(over) for name, over in space.items()}, "folds": folds,
+        "estimator": type(estimator).__name__, "parameters": hashes, "measure": str(selection), "seed": seed,
+        "space": {name: str(values) for name, values in space.items()}, "folds": folds,
         "data": digest_of(train).hex(), "validation data": "" if valid is None else digest_of(as_data(valid)).hex(),
     }  # fmt: skip
