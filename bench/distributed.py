@@ -473,7 +473,7 @@ def _notes(largest: dict[str, float], constants: Constants, local: dict[str, flo
         "different sizes; the runs with longer calls are predicted. Measured separately: an empty call takes "
         f"{1e3 * constants.call:.2f} ms, {1e3 * constants.of_worker:.2f} ms of it for each worker, and a byte takes "
         f"{1e9 * constants.byte:.2f} ns. With {constants.bytes_of_trip / 1e6:.2f} MB from each worker that is "
-        f"{1e3 * explained:.2f} ms per round trip (docs/scale.md). The client compares the hashes of "
+        f"{1e3 * explained:.2f} ms per round trip (docs/performance.md). The client compares the hashes of "
         f"{QUERIES_OF_MODEL:,} queries in {constants.client:.1f} s.",
     ]
 

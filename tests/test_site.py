@@ -116,7 +116,7 @@ def test_sentences_and_names_are_not_mistaken_for_types(extensions):
     assert module.without_types([":returns: *Data* -- read."]) == [":returns: Data: read."]
     assert module.without_types([":returns: Data, and `x` -- read."]) == [":returns: Data, and `x`: read."]
     shared = [":ivar a, b_: as given,", "    both.", ":ivar c: none."]
-    assert module.told_apart(shared) == [
+    assert module.split_shared_attributes(shared) == [
         ":ivar a: as given,", "    both.", ":ivar b_: as given,", "    both.", ":ivar c: none.",
     ]  # fmt: skip
 

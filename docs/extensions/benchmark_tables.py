@@ -1,6 +1,6 @@
-"""The page of benchmarks: what `python -m bench` measured (bench/results/*.json), put in place of its marker.
+"""Fill the page of all benchmarks with what `python -m bench` measured (bench/results/*.json).
 
-Links of other pages to files in bench/results, which work in the repository, lead to the sections of this page.
+Links to files in bench/results, which work in the repository, become links to the sections of this page.
 """
 
 import json
@@ -16,7 +16,7 @@ MARKER = "<!-- all tables of bench/results -->"
 
 
 def section(path: Path) -> str:
-    """A table with its heading, picture and notes, as Markdown."""
+    """Return a table with its heading, picture and notes, as Markdown."""
     report = json.loads(path.read_text(encoding="utf-8"))
     machine, rows = report["machine"], report["rows"]
     columns = list(dict.fromkeys(column for row in rows for column in row))
@@ -31,18 +31,18 @@ def section(path: Path) -> str:
 
 
 def row_of(values: list[Any]) -> str:
-    """A row of a Markdown table; options stand as code, else -- would become a dash, and ± stays with its number."""
+    """Return a row of a Markdown table. Options are code, or -- would become a dash; ± keeps its number on the line."""
     cells = (re.sub(r"(?<!\S)--[\w-]+", r"`\g<0>`", str(value)) for value in values)
     return "| " + " | ".join(cell.replace("|", "\\|").replace("± ", "±\xa0") for cell in cells) + " |"
 
 
 def tables(results: Path = RESULTS) -> str:
-    """All sections, by name."""
+    """Return all sections, in the order of their names."""
     return "\n".join(section(path) for path in sorted(results.glob("*.json")))
 
 
 def read(app: Sphinx, name: str, source: list[str]) -> None:
-    """Put the tables in place of the marker, and have links to them lead there."""
+    """Replace the marker by the tables, and links to result files by links to their sections."""
     source[0] = LINK.sub(lambda link: f"](#bench-{link[1] or 'tables'})", source[0])
     if MARKER in source[0]:
         source[0] = source[0].replace(MARKER, tables())
@@ -51,6 +51,6 @@ def read(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Look at each page as it is read."""
+    """Process each page when Sphinx reads it."""
     app.connect("source-read", read)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

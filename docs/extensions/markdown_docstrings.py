@@ -1,37 +1,37 @@
-"""Docstrings have Markdown's `code` and plain text; this makes the reStructuredText that autodoc reads."""
+"""Turn docstrings in Markdown into the reStructuredText that autodoc reads."""
 
 import re
 from typing import Any
 
 from sphinx.application import Sphinx
 
-# What napoleon has made of "Args:" and its like: a field or a directive, whose first part stays as it is.
+# A field or a directive, which napoleon made of "Args:" and other sections. Its first part must not change.
 MARKED = re.compile(r"(\s*(?::\w+(?: [^:`]+)?:|\.\. \w+::.*|:\w+:.*))(.*)")
-TOGETHER = re.compile(r":ivar ([^:`]+, [^:`]+):(.*)")
+SHARED = re.compile(r":ivar ([^:`]+, [^:`]+):(.*)")
 
 
 def escape(text: str) -> str:
-    """Text in which nothing but *emphasis* has a meaning."""
+    """Escape everything that has a meaning in reStructuredText, except *emphasis*."""
     text = re.sub(r"(?<!\\)\|", r"\\|", text)
     text = re.sub(r"(?<=[\w)])_(?![\w`])", r"\\_", text)
     text = re.sub(r"(?<=\s)\*(?=\s)", r"\\*", text)
-    text = re.sub(r"(?<=\w)@(?=\w)", r"\\@", text)  # NDCG@10 is no address for mail
+    text = re.sub(r"(?<=\w)@(?=\w)", r"\\@", text)  # NDCG@10 is not a mail address
     return re.sub(r"(?<!\\)`", r"\\`", text)
 
 
 def line_as_rst(line: str) -> str:
-    """One line of text: `code` in two backticks, the rest escaped."""
+    """Convert a line of text: `code` gets two backticks, and the rest is escaped."""
     marked = MARKED.fullmatch(line)
     start, line = (re.sub(r"_(?=:)", r"\\_", marked[1]), marked[2]) if marked else ("", line)
     parts = re.split(r"(`+[^`]+`+)", line)
     text = [f"``{part.strip('`')}``" if k % 2 else escape(part) for k, part in enumerate(parts)]
-    text[0] = re.sub(r"^(\s*)(?=[A-Za-z]\.$)", r"\1\\", text[0])  # "m." is no number of a list
+    text[0] = re.sub(r"^(\s*)(?=[A-Za-z]\.$)", r"\1\\", text[0])  # "m." is not the number of a list item
     text[2::2] = [re.sub(r"^(?=\w)", r"\\ ", part) for part in text[2::2]]  # a letter may not follow code directly
     return start + "".join(text)
 
 
 def as_rst(lines: list[str]) -> list[str]:
-    """All lines; examples stay as they are, and code that is indented becomes a literal block."""
+    """Convert a docstring. Examples do not change; indented code becomes a literal block."""
     result: list[str] = []
     example = code = False
     for line in lines:
@@ -50,22 +50,22 @@ def as_rst(lines: list[str]) -> list[str]:
 
 
 def is_text(lines: list[str]) -> bool:
-    """Whether the last line that is not empty stands at the margin, and begins no field or directive."""
+    """Return whether the last line that is not empty is text at the margin, not a field or a directive."""
     last = next((line for line in reversed(lines) if line.strip()), "")
     return bool(last) and not last.startswith((" ", ":", "..", "- "))
 
 
-def told_apart(lines: list[str]) -> list[str]:
-    """Attributes that share a text, each with it: Sphinx would take the first for the type of the second."""
+def split_shared_attributes(lines: list[str]) -> list[str]:
+    """Repeat a text that several attributes share: Sphinx would read the first name as the type of the second."""
     result: list[str] = []
     k = 0
     while k < len(lines):
         end = k + 1
-        if together := TOGETHER.fullmatch(lines[k]):
+        if shared := SHARED.fullmatch(lines[k]):
             while end < len(lines) and lines[end].startswith(" "):
                 end += 1
-            for name in together[1].split(", "):
-                result += [f":ivar {name}:{together[2]}", *lines[k + 1 : end]]
+            for name in shared[1].split(", "):
+                result += [f":ivar {name}:{shared[2]}", *lines[k + 1 : end]]
         else:
             result.append(lines[k])
         k = end
@@ -73,7 +73,7 @@ def told_apart(lines: list[str]) -> list[str]:
 
 
 def without_types(lines: list[str]) -> list[str]:
-    """Sentences with a colon, whose first half napoleon takes for the type of a property or of what is returned."""
+    """Restore sentences with a colon: napoleon reads their first half as the type of a property or a return value."""
     lines = [re.sub(r"^(:returns: )\*?(.+?)\*? -- ", r"\1\2: ", line) for line in lines]
     for k, line in enumerate(lines):
         if line.startswith(":type: "):
@@ -84,10 +84,10 @@ def without_types(lines: list[str]) -> list[str]:
 
 def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Change the lines of a docstring in place, after napoleon."""
-    lines[:] = as_rst(told_apart(without_types(lines)))
+    lines[:] = as_rst(split_shared_attributes(without_types(lines)))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Work after napoleon, whose priority is 500."""
+    """Convert docstrings after napoleon, whose priority is 500."""
     app.connect("autodoc-process-docstring", process, priority=600)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """The directive of the reference: `{public-names} podium.measures` documents every public name of a package.
 
-What stands in the package `podium` itself is shown as users write it (`podium.NDCG`), the rest of `__all__` by its
-package (`podium.measures.parse`). So no list of names has to be kept, and none can be forgotten.
+Names of the package `podium` itself appear as users write them (`podium.NDCG`), the rest of `__all__` with its package
+(`podium.measures.parse`). So there is no list of names to maintain.
 """
 
 import inspect
@@ -21,9 +21,9 @@ from sphinx.util.inspect import stringify_signature
 import podium
 from podium.core.parameters import parameters
 
-# Classes of scikit-learn whose methods are told of there.
+# Classes of scikit-learn, which documents their methods.
 FOREIGN = "BaseEstimator, RegressorMixin, ClassifierMixin, TransformerMixin, OneToOneFeatureMixin"
-# As Sphinx writes what NumPy calls NDArray[float64] and ArrayLike; ~ has it leave out the module.
+# How Sphinx writes NumPy's NDArray[float64] and ArrayLike; ~ leaves out the module.
 ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]")
 ARRAY_LIKE = (
     "_Buffer | _SupportsArray[dtype[Any]] | _NestedSequence[_SupportsArray[dtype[Any]]] | "
@@ -38,13 +38,13 @@ def names_of(package: str) -> list[str]:
     """
     is_outer = package.count(".") == 1
     homes = podium._HOMES.items() if is_outer else ()
-    own = [f"podium.{name}" for name, home in homes if f"{home}.".startswith(f"{package}.")]
+    top_level = [f"podium.{name}" for name, home in homes if f"{home}.".startswith(f"{package}.")]
     module = import_module(package)
-    return own + [f"{package}.{name}" for name in module.__all__ if name not in podium._HOMES]
+    return top_level + [f"{package}.{name}" for name in module.__all__ if name not in podium._HOMES]
 
 
 def autodoc_of(name: str) -> list[str]:
-    """The lines that have autodoc document a name."""
+    """Return the directive with which autodoc documents a name."""
     package, _, last = name.rpartition(".")
     value = getattr(import_module(package), last)
     if inspect.isclass(value):
@@ -52,9 +52,9 @@ def autodoc_of(name: str) -> list[str]:
         is_estimator = any(base.__name__ == "BaseEstimator" for base in value.__mro__)
         if not is_estimator:
             return [f".. {kind}:: {name}", ""]
-        own = parameters(value) if is_dataclass(value) else ()  # told of in the docstring
+        declared = parameters(value) if is_dataclass(value) else ()  # the docstring lists them
         lines = [f".. {kind}:: {name}", f"   :inherited-members: {FOREIGN}"]
-        return [*lines, *([f"   :exclude-members: {', '.join(own)}"] if own else []), ""]
+        return [*lines, *([f"   :exclude-members: {', '.join(declared)}"] if declared else []), ""]
     return [f".. autofunction:: {name}" if callable(value) else f".. autodata:: {name}", ""]
 
 
@@ -64,7 +64,7 @@ class PublicNames(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Have autodoc write about each name."""
+        """Let autodoc document each name."""
         container = nodes.container()
         lines = [line for name in names_of(self.arguments[0]) for line in autodoc_of(name)]
         text = StringList(["```{eval-rst}", *lines, "```"], source=f"<public names of {self.arguments[0]}>")
@@ -75,43 +75,43 @@ class PublicNames(SphinxDirective):
 def signature_of(
     app: Sphinx, what: str, name: str, value: Any, options: Any, arguments: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """A signature as users know it: the parameters of estimators, and short names of arrays.
+    """Return a signature as users know it: the parameters of estimators, and short names of arrays.
 
-    The `__new__` of estimators takes any names, to say what is wrong with them.
+    The `__new__` of estimators accepts any names, so that the error can name the right one.
     """
     if what == "class" and getattr(value, "_is_protocol", False):
         return "", None
     if what == "class" and hasattr(value, "get_params"):
-        own = inspect.signature(value)
-        arguments = stringify_signature(own, unqualified_typehints=True, show_return_annotation=False)
+        signature = inspect.signature(value)
+        arguments = stringify_signature(signature, unqualified_typehints=True, show_return_annotation=False)
     if arguments:
-        arguments = re.sub(r", _\w+: [^=]*(?=\)$)", "", arguments)  # fields of a class's own, which stand last
-        arguments = shorten_arrays(arguments).replace("<factory>", "...")  # else Sphinx could not read it
+        arguments = re.sub(r", _\w+: [^=]*(?=\)$)", "", arguments)  # private fields, which come last
+        arguments = shorten_arrays(arguments).replace("<factory>", "...")  # Sphinx cannot parse <factory>
     return arguments, returned and shorten_arrays(returned)
 
 
 def shorten_arrays(text: str) -> str:
-    """A signature with the names of arrays that users know."""
+    """Return a signature with the names of arrays that users know."""
     text = re.sub(r"~?(?:[a-z_]+\.)+(?=(?:ndarray|dtype|Any|_Buffer|_SupportsArray|_NestedSequence)\b)", "", text)
     return ARRAY.sub(r"NDArray[\1]", re.sub(r"~?numpy\.", "", text)).replace(ARRAY_LIKE, "ArrayLike")
 
 
 def shorten_types(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """The types of attributes in a docstring, which napoleon adds, with the same names."""
+    """Shorten the types of attributes, which napoleon adds to a docstring."""
     lines[:] = [shorten_arrays(line) if line.startswith(":vartype ") else line for line in lines]
 
 
 def shorten_properties(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """The types of properties, which no event hands out before: parts that together name an array become one."""
+    """Shorten the types of properties in the document tree: no earlier event has them."""
     for annotation in doctree.findall(addnodes.desc_annotation):
         starts = [0, *accumulate(len(child.astext()) for child in annotation.children)]
-        for found in reversed(list(ARRAY.finditer(annotation.astext()))):
-            first, last = starts.index(found.start()), starts.index(found.end())
-            annotation[first:last] = [nodes.Text(f"NDArray[{found[1]}]")]
+        for match in reversed(list(ARRAY.finditer(annotation.astext()))):
+            first, last = starts.index(match.start()), starts.index(match.end())
+            annotation[first:last] = [nodes.Text(f"NDArray[{match[1]}]")]
 
 
 def is_skipped(app: Sphinx, what: str, name: str, value: Any, *_: Any) -> bool | None:
-    """Leave out what scikit-learn adds to each class, and fields of named tuples, whose class tells of them."""
+    """Skip what scikit-learn adds to each class, and fields of named tuples, which the class documents."""
     foreign = re.fullmatch(r"set_\w+_request|get_metadata_routing|set_output", name)
     return True if foreign or str(value.__doc__).startswith("Alias for field number") else None
 
