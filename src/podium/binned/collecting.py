@@ -167,7 +167,7 @@ def reorder_rows(path: Path, n_columns: int, places: Ints, bytes_at_once: int = 
     n_rows = max(bytes_at_once // row_bytes, -(-n // MAX_FILES), 1)  # of a range
     ranges = [path.with_name(f"{path.name}-range{k}") for k in range(-(-n // n_rows))]
 
-    def rows_of_ranges(some_places: Ints) -> list[Ints]:
+    def rows_of_ranges(some_places: Ints) -> list[Any]:
         """Return, for each range, the indices of the places in it."""
         number = some_places // n_rows
         ends = np.cumsum(np.bincount(number, minlength=len(ranges)))

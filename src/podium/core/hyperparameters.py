@@ -203,8 +203,8 @@ CATEGORICAL = anything(
 )  # fmt: skip
 MONOTONE = anything(
     "monotone", None, option=None,
-    help="the features that the score must not fall with (+1) or must not rise with (−1): a dictionary by name or "
-    "number, or a list with +1, −1 or 0 for each feature.",
+    help="+1 for a feature with which the score must not fall, −1 for one with which it must not rise. A dictionary by "
+    "name or number, or a list with an entry for each feature.",
     names=Names(
         "monotone_constraints mc monotone_constraint monotonic_cst", "monotone_constraints", "monotone_constraints",
         "", ("None", "None", "None", ""),
