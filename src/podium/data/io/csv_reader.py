@@ -200,8 +200,10 @@ class CsvReader(TextReader):
             finite = [text for text in texts if abs(float(text)) < _BEYOND_FLOAT32]
             overflows += sum("i" not in text.lower() for text in texts) - len(finite)  # "inf" is not an overflow
             numbers = {int(Decimal(text)) for text in finite}
-            digits = [n if abs(n) < 2**63 else int(str(n)[:_DIGITS]) for n in numbers]
-            if is_feature:
+            if is_feature and len({np.float32(number) for number in numbers}) < len(numbers):
+                self.merges.features.add(place)
+            elif is_feature:  # compare with other blocks, which may have equal leading digits
+                digits = [n if abs(n) < 2**63 else int(str(n)[:_DIGITS]) for n in numbers]
                 self.merges.add(np.column_stack([np.full(len(digits), place), np.array(digits, np.int64)]))
         return overflows
 
