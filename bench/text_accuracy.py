@@ -171,7 +171,7 @@ def run(names: tuple[str, ...] = tuple(FIELDS)) -> Report:
     weights = "; ".join(f"{name}: {part['weights'][0]}" for name, part in parts.items())
     notes = [
         f"Five folds of queries. NDCG@10 is over the candidates: the judged films for msrd, the first {TOP} documents "
-        "by BM25 elsewhere. “all judged” also counts judged documents that BM25 did not find. p: randomisation test, "
+        "by BM25 elsewhere. “all judged” also counts judged documents that BM25 did not find. p: randomization test, "
         "with Holm's correction for the three comparisons of BM25, BM25F and Ranker. We decided to correct these "
         "three together, without LambdaMART, after we had seen a correction for all six pairs, so treat p near .05 as "
         f"undecided. LambdaMART has {TREES} trees, Ranker its defaults. BM25F's weights in the first fold: {weights}.",

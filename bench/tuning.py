@@ -166,7 +166,7 @@ def run() -> Report:
     notes = [
         f"{TRIALS} trials of at most {ROUNDS} trees, patience {PATIENCE}; folds {', '.join(map(str, FOLDS))}, seeds "
         f"{', '.join(map(str, SEEDS))}. Podium's time includes its final fit. In brackets: the difference from "
-        "LightGBM on test queries, each a mean over the seeds, with its 95% interval and p by a randomisation test. "
+        "LightGBM on test queries, each a mean over the seeds, with its 95% interval and p by a randomization test. "
         "Trained again on both: the chosen settings and number of trees, on training and validation data together."
     ]
     return Report("tuning", "Parameter search", rows, notes)

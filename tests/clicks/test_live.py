@@ -10,6 +10,8 @@ import sys
 import numpy as np
 import pytest
 
+import podium
+
 from podium.clicks import ClickLog, LiveLog, Replay
 from podium.clicks.simulating import write_events
 from podium.errors import DataError, FileFormatError
@@ -77,6 +79,18 @@ def test_a_snapshot_of_other_features_is_not_used(tmp_path):
     with again.moment() as now:
         counts = again.read(now + 1, list("abcdef"), query=None, user=None, session=None)
     assert counts[:, 1].sum() == 20
+
+
+def test_all_events_are_replayed_if_the_snapshot_is_damaged(tmp_path):
+    live = LiveLog(tmp_path, ["count(impression, by=document)"])
+    serve(live, random.Random(0), 5)
+    live.close()
+    (tmp_path / "state.npz").write_bytes(b"x")
+    with pytest.warns(podium.PodiumWarning, match=r"state\.npz.*; all of events\.jsonl is replayed instead"):
+        again = LiveLog(tmp_path, ["count(impression, by=document)"])
+    with again.moment() as now:
+        counts = again.read(now + 1, list("abcdef"), query=None, user=None, session=None)
+    assert counts.sum() == 20
 
 
 def test_a_snapshot_of_another_file_is_not_used(tmp_path):

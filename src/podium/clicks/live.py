@@ -19,7 +19,7 @@ from podium.clicks.replay import Replay
 from podium.clicks.times import microseconds, require_dwell
 from podium.core.array_types import Floats
 from podium.core.validation import to_path
-from podium.errors import DataError, FileFormatError
+from podium.errors import DataError, FileFormatError, warn
 
 try:
     import fcntl
@@ -85,7 +85,11 @@ class LiveLog:
         """Return the state, the latest rankings, and the size of the part of the file that they cover."""
         path = self.folder / STATE
         if path.exists():
-            replay = Replay.load(path)
+            try:
+                replay = Replay.load(path)
+            except FileFormatError as error:
+                warn(f"{error}; all of {LOG} is replayed instead")
+                return Replay(self._features, limit=self._limit), OrderedDict(), 0
             notes = replay.notes
             is_same = replay.names == Replay(self._features).names and replay.limit == self._limit
             if is_same and notes.get("end") == self._last_bytes(notes.get("bytes", 0)):

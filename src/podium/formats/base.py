@@ -206,7 +206,7 @@ def import_model(source: Any, format: str | None = None, *, n_features: int | No
     for candidate in readable.values():
         if candidate.recognizes(content, path.suffix.lower()):
             return _read(candidate, content, path, n_features)
-    raise FileFormatError(path, f"has an unknown format; pass format=…, one of {', '.join(readable)}")
+    raise FileFormatError(path, f"has an unknown format; pass one of these: {', '.join(readable)}")
 
 
 def _content(path: Path) -> bytes:
@@ -313,7 +313,7 @@ def _by_suffix(path: Path) -> str:
     matching = [name for name, candidate in writable.items() if path.suffix.lower() in candidate.suffixes]
     if len(matching) != 1:
         choices = ", ".join(matching or writable)
-        raise DataError(f"the suffix of {path.name} does not determine the format; pass format=…, one of {choices}")
+        raise DataError(f"the suffix of {path.name} does not determine the format; pass one of these: {choices}")
     return matching[0]
 
 
