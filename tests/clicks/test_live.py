@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import podium
-
 from podium.clicks import ClickLog, LiveLog, Replay
 from podium.clicks.simulating import write_events
 from podium.errors import DataError, FileFormatError
