@@ -10,12 +10,13 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 # Tests run in as many processes as there are cores; a process that has done its share takes over from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=$(shell getconf _NPROCESSORS_ONLN) --dist=worksteal
 
-.PHONY: help demo test quick bounds compat lint style types kernels bench reproduce docs release-check clean
+.PHONY: help demo test quick thorough bounds compat lint style types kernels bench reproduce docs release-check clean
 
 help:
 	@echo 'make demo   build and train a search engine over the standard library, write demo/report.html'
 	@echo 'make test   everything CI checks: lint, types, tests'
 	@echo 'make quick  the tests that take under a minute'
+	@echo 'make thorough  further tests: every stage of every cluster, pages that start clusters, long fuzzing'
 	@echo 'make bounds the tests of kernels with bounds checks'
 	@echo 'make compat the quick tests with the oldest and the newest supported dependencies'
 	@echo 'make lint   ruff and mypy --strict'
@@ -28,13 +29,17 @@ help:
 demo: $(VENV)/.demo
 	$(BIN)/python -m podium.demo demo
 
-# Kernels are compiled before the tests, beside mypy: else every process of the tests would compile them for itself.
+# Kernels are compiled before the tests, while mypy runs; otherwise every test process would compile them.
 test: style
 	@$(MAKE) --no-print-directory --jobs=2 types kernels
 	$(PYTEST)
 
 quick: kernels
 	$(PYTEST) -m 'not slow'
+
+# Run it before a release, and after a change to training on clusters. It runs in one process, because clusters need all cores.
+thorough: kernels
+	$(BIN)/python -m pytest -m thorough
 
 # Slow, so not a part of `make test`: run it after a change to a kernel.
 bounds: $(VENV)/.dev

@@ -209,7 +209,7 @@ def crafted(folder, tmp_path, seed, count):
     return [line.split()[1] for line in completed.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(500, marks=[pytest.mark.slow, pytest.mark.thorough])])
 def test_crafted_folders_are_read_or_refused(bins, tmp_path, count):
     outcomes = crafted(bins, tmp_path, seed=count, count=count)
     assert len(outcomes) == count

@@ -104,6 +104,7 @@ def test_every_operation_is_tested():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_plain_kernels_give_the_same_models():
     """Without the LLVM code: the same bits, on one thread."""
     code = (

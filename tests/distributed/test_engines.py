@@ -33,9 +33,12 @@ ESTIMATORS = {
 
 
 # What is sent to workers does not depend on the kind of cluster, and Spark takes seconds for a fit.
-ON_SPARK = ("LambdaMART", "position bias", "McRank", "OrdinalMART", "MARTClassifier")
+ALWAYS_ON_SPARK = ("position bias", "OrdinalMART")
 PAIRS = [(name, cluster) for name in ESTIMATORS for cluster in ("process", "dask", "ray")]
-PAIRS += [pytest.param(name, "spark", marks=pytest.mark.slow) for name in ON_SPARK]
+PAIRS += [
+    pytest.param(name, "spark", marks=[pytest.mark.slow, *([] if name in ALWAYS_ON_SPARK else [pytest.mark.thorough])])
+    for name in ESTIMATORS
+]
 
 
 @pytest.mark.parametrize(("name", "any_cluster"), PAIRS, indirect=["any_cluster"])

@@ -27,6 +27,7 @@ def cluster_of(n_workers):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_scaling_up_and_down(train, valid, monkeypatch):
     monkeypatch.setattr("podium.distributed.training.SECONDS_BETWEEN_CHECKS", 0.0)
     local = podium.LambdaMART(n_trees=4, n_leaves=6).fit(train, valid=valid)

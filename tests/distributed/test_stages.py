@@ -26,15 +26,22 @@ pytestmark = pytest.mark.slow
 
 STAGES = ("facts", "find_bins", "bind", "hash_documents", "answer", "measure", "gather", "find_thresholds")
 SOME = ("facts", "measure", "find_thresholds")  # before, during and after the rounds: the client recovers in one way
+ENGINES = ("dask", "ray", "spark")
 
 
 @pytest.mark.parametrize(
     ("real_cluster", "sent", "stages"),
     [
         ("dask", signal.SIGKILL, STAGES),
-        ("dask", signal.SIGSTOP, ("find_bins", "answer")),  # `test_ray.py` and `test_spark.py` let workers hang as well
-        ("ray", signal.SIGKILL, SOME),
-        ("spark", signal.SIGKILL, SOME),
+        ("dask", signal.SIGSTOP, ("find_bins",)),  # `test_ray.py` and `test_spark.py` let workers hang as well
+        ("ray", signal.SIGKILL, SOME[1:2]),
+        ("spark", signal.SIGKILL, SOME[1:2]),
+        *(
+            pytest.param(name, sent, STAGES, marks=pytest.mark.thorough)
+            for name in ENGINES
+            for sent in (signal.SIGKILL, signal.SIGSTOP)
+            if (name, sent) != ("dask", signal.SIGKILL)
+        ),
     ],
     indirect=["real_cluster"],
 )

@@ -234,7 +234,7 @@ def test_workers_that_die_as_they_start_end_the_service(models, tmp_path):
         env=environment, timeout=120,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "workers died during their start" in done.stderr
+    assert "workers died while they started" in done.stderr
     assert lines_of(done)[-1]["event"] == "cannot serve"
 
 

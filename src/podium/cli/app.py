@@ -177,13 +177,13 @@ def main() -> None:
 
 
 _STOPS: list[float] = []  # times of signals
-CALM = 5.0  # seconds to ignore further signals after one, so that results can be written
+SECONDS_TO_WRITE = 5.0  # seconds to ignore further signals after one, so that results can be written
 
 
 def _stop(number: int, _: FrameType | None) -> None:
     """Stop the command, unless an earlier signal is already stopping it."""
     now = time.monotonic()
-    if not _STOPS or now - _STOPS[-1] > CALM:
+    if not _STOPS or now - _STOPS[-1] > SECONDS_TO_WRITE:
         _STOPS.append(now)
         raise Stopped(number)
 
