@@ -318,6 +318,8 @@ class DaskEngine(Engine):
 
     def release(self) -> None:
         self.holders, self._futures, self._expected = {}, {}, set()
+        # Dask ends an actor once Python has collected all handles to it; tracebacks of losses keep handles in cycles.
+        gc.collect()
         if self._calls_directly:
             self.client.direct_to_workers = self._direct_before
         self._calls_directly = None
